@@ -118,7 +118,7 @@ class _Reader:
                 return self._interned[-1]
             case "R":  # of Python 2, whose references are to interned texts alone
                 return self._reference(self._interned)
-            case "f":  # before Python 2.5, and where an old version of the format is asked for
+            case "f":  # written before Python 2.5, and on request for an old version of the format
                 return self._written_number()
             case "c":
                 raise HoldsCode("it holds code")

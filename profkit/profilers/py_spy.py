@@ -68,7 +68,7 @@ def sampled_lines(
     most = max(rounds.values())
     period = seconds / most if most > RATE * seconds / 2 else 1 / RATE  # rounds that failed count, too
     for pid in sorted({pid for pid, _ in names}, key=lambda pid: (pid != root, pid)):
-        # The main thread is the first one, and the process that was asked for began first.
+        # The main thread is the first one, and the profiled process began first.
         threads = sorted((number for process, number in names if process == pid), key=lambda n: (n != pid, n))
         ran = period * sum(count for key, count in able.items() if key[0] == pid)
         # A thread that could run is not yet one that ran: the system's count decides how much.

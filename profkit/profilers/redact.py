@@ -17,7 +17,7 @@ from typing import Any
 from profkit.runtime.passes.secrets import TOKEN_FORM, hide_secrets, mask_command
 from profkit.runtime.passes.shown_command import shown_command
 
-# Kinds of what is taken out, in the order in which they are told.
+# Kinds of removed text, in the order in which they are listed.
 TOKEN = "tokens and passwords"
 COMMAND = "command line"
 HOST = "host name"
@@ -265,7 +265,7 @@ class Redactor:
         """Mask each word of a command in its place, except those that are known to be harmless."""
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             return self.data(words)
-        if words[:1] == ["profkit"]:  # made of what was asked: runs are compared by it
+        if words[:1] == ["profkit"]:  # built by profkit from its options: runs are compared by it
             return [self.text(word) for word in words]
         shown = shown_command(words)
         if shown.masked:

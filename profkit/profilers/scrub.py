@@ -106,7 +106,7 @@ def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
         is_xml = source.suffix == ".xml"
         for line in without_keys(lines):
             text = redactor.text(line)
-            # As a tag of its own it would leave a file that nobody can read.
+            # Unescaped it would be a tag, and the XML could not be parsed any more.
             copy.write(_PLACEHOLDER.sub(r"&lt;\1&gt;", text) if is_xml else text)
 
 

@@ -41,7 +41,7 @@ MANY_CHILDREN, SHORT = 10, 0.5
 MOSTLY_STOOD, LEAST_STOOD = 8, 8
 # Threads that took turns for so many seconds of a processor, and so much of it (0..1) without a place.
 TURNS, UNPLACED = 0.3, 0.3
-WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
+WAITS = 0.1  # of the first thread's time: if it waits for longer, its wall time gets a flame graph too
 
 
 def looks_like_stacks(head: bytes) -> bool:
@@ -192,7 +192,7 @@ def read_wall_time(path: Path, text: Path) -> Stacks | None:
     threads = _wall_threads(processes, first, marked, native)
     if not marked and all(
         leaf.seconds for leaf in leaves
-    ):  # of those nobody knows whether they ran inside a region
+    ):  # it is not known whether these ran inside a region
         threads += _native_threads(without_stack)
     return wall_time(threads)
 

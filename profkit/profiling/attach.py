@@ -282,14 +282,14 @@ def _is_of_kernel(pid: int) -> bool:
     return False
 
 
-def why_refused(pid: int, other: str | None, scope: int) -> tuple[str, str]:
+def why_refused(pid: int, owner: str | None, scope: int) -> tuple[str, str]:
     """Return why the system does not let us inspect a process, and the line that changes it.
 
-    `other`: the user who owns it, if that is not us. `scope`: Yama's ptrace_scope, 0 where it does not limit us.
+    `owner`: the user who owns it, if that is not us. `scope`: Yama's ptrace_scope, 0 where it does not limit us.
     """
-    if other is not None:
+    if owner is not None:
         retry = f'sudo env "PATH=$PATH" profkit profile --pid {pid}'
-        return f"process {pid} belongs to {other}: another user may not inspect it", retry
+        return f"process {pid} belongs to {owner}: another user may not inspect it", retry
     if scope > 0:
         reason = f"kernel.yama.ptrace_scope is {scope}: only its parent and root may inspect a process"
         return (

@@ -59,8 +59,8 @@ from profkit.runtime.passes.read import read_packages
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
-# However little of our own allowance is left. Counts of calls prove most causes: without them a program of two seconds,
-# whose simulation takes ten, was told its place alone.
+# These run however little of our own allowance is left. Counts of calls prove most causes: without them a program of
+# two seconds, whose simulation takes ten, got the place of its cost, but no cause.
 ALWAYS: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
 ONE_MORE = 1.6  # plain runs: a pass that samples and traces
@@ -427,7 +427,7 @@ class RunCollector:
         if self.first_answer is None or last is None or not is_another(self.first_answer, last):
             return None
         if last.rule == self.first_answer.rule and self.first_answer.where.file is None:
-            return None  # a later pass only told the place
+            return None  # a later pass only added the place
         shown = (replace(insight, gain=None) for insight in (last, self.first_answer))
         now, then = (answer_text(insight, self._context.workload.folder) for insight in shown)
         by = {"name": self._changed_by} if self._changed_by else {}
@@ -512,11 +512,15 @@ class RunCollector:
             self._progress.fail(fact_text(reason))
 
 
-def is_another(one: Insight | None, other: Insight | None) -> bool:
+def is_another(first: Insight | None, second: Insight | None) -> bool:
     """Return whether two answers name another pattern or another place."""
-    if one is None or other is None:
-        return one is not other
-    return (one.rule, one.where.file, one.where.line) != (other.rule, other.where.file, other.where.line)
+    if first is None or second is None:
+        return first is not second
+    return (first.rule, first.where.file, first.where.line) != (
+        second.rule,
+        second.where.file,
+        second.where.line,
+    )
 
 
 def _outside(timing: Timing, start: float) -> float | None:

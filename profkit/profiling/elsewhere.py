@@ -95,7 +95,9 @@ def record_elsewhere(
     """Run `record_report` at the first place that can."""
     errand = _errand_of("record", options, sending)
     sent, target = clean_name(options.report.name), options.report
-    if errand.names.is_document(sent):  # of a folder that only its tool knows nobody can tell what is in it
+    if errand.names.is_document(
+        sent
+    ):  # only its tool knows what belongs into such a folder, so it comes as one archive
         sent, target = sent + ARCHIVE, target.with_name(target.name + ARCHIVE)
     check_target(target, options.force, find_recorder(options.tool))
 

@@ -120,7 +120,7 @@ def profile_workload(
             if isinstance(fault, WorkloadError):
                 with contextlib.suppress(
                     ProfkitError, KeyboardInterrupt
-                ):  # the failure itself is told anyhow
+                ):  # the failure itself is reported anyhow
                     why = collector.explain_failure(fault.message)
                     fault.message += f"\n{why}" if why is not None else ""
             fault.message = context.shown(fault.message)

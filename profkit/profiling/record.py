@@ -114,13 +114,13 @@ def record_report(options: RecordOptions, progress: Progress, *, take_input: boo
                 progress.note(
                     "it marks a region: recording again" if marked else "it marks no region: recording again"
                 )
-                request.report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
+                request.report.unlink(missing_ok=True)  # perf would keep it as report.old
                 request = replace(request, marked=marked, scratch=Path(folder, "2"))
                 recorded = _record(request, recorder, given.file, progress)
         try:
             for remark in recorder.collect(request) if recorder.collect is not None else ():
                 progress.note(remark)
-        except MachineError:  # there may be no report because the workload failed: that is told below
+        except MachineError:  # there may be no report because the workload failed: the error below says so
             if recorded.workload_ok:
                 raise
         _bring(request.report, report)

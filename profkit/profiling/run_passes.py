@@ -224,12 +224,12 @@ def _signal_of(status: int) -> int:
 _OWN_PROFILER = re.compile(r"Another profiling tool is already active|tool \d+ is already in use")
 _END_OF_INPUT = re.compile(r"EOFError|EOF when reading|unexpected end of (?:input|file)", re.IGNORECASE)
 _ALREADY_THERE = re.compile(r"(?:FileExistsError|File exists|already exists)[^'\n]*'([^'\n]+)'")
-_VALGRIND = re.compile(r"==\d+==")  # begins what valgrind prints beside its program
+_VALGRIND = re.compile(r"==\d+==")  # begins the lines that valgrind itself prints
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 REFERENCE_TURNS = 3  # of the reference loop, before and after each process
 # Of a program that marks nothing, after which no process is started for the sake of the precision alone.
 MORE_SECONDS = 1.5
-REGION_SECONDS = 4.0  # the same of one with a region, where nobody asked for more
+REGION_SECONDS = 4.0  # the same for one with a region, unless the user wants more
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ def _time_process(
 
 def _fix_of(text: str, step: Step, settings: RunSettings) -> str | None:
     """Return what helps a workload that failed with this text under nothing but our environment."""
-    # Triton keeps what it tuned as JSON; what cannot be written so, it raises. We had asked for it.
+    # Triton keeps what it tuned as JSON, and raises where that is impossible. profkit had switched this on.
     if "TRITON_CACHE_AUTOTUNING" in step.env and "is not JSON serializable" in text:
         return "export TRITON_CACHE_AUTOTUNING=0"
     if settings.given is None and _END_OF_INPUT.search(text) is not None:

@@ -46,7 +46,7 @@ def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
     does.
     """
     document = _load(path)
-    # Verdicts on what cannot be are nobody's: it may have been judged by an older version, or written by hand.
+    # Verdicts on impossible values are dropped: an older version may have made them, or somebody by hand.
     possible = doubt_impossible(document.readings) == document.readings
     if targets is None and document.verdicts and document.summaries and possible:
         return document
@@ -56,7 +56,11 @@ def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
 def _judge(document: RunDocument, path: Path, targets: Path | None) -> RunDocument:
     try:
         return judge_document(document, targets_for(document.backend, targets, document.workload.name))
-    except (ArithmeticError, LookupError, ValueError) as error:  # what nobody measures anybody can write
+    except (
+        ArithmeticError,
+        LookupError,
+        ValueError,
+    ) as error:  # values that no tool measures may still be in a file
         raise UnreadableReport(f"{path} has values that cannot be used in a calculation: {error}") from error
 
 
@@ -70,7 +74,7 @@ def may_hold_kernels(path: Path) -> bool:
     try:
         return read_start(path, 64).lstrip()[:1] in (b"{", b"[", b"")
     except OSError:
-        return False  # whoever reads it says why
+        return False  # its reader reports why
 
 
 def refuse_generation(path: Path) -> None:
@@ -97,7 +101,7 @@ def _load(path: Path) -> RunDocument:
 def _read_document(path: Path) -> RunDocument:
     if may_hold_kernels(path):
         refuse_generation(path)
-    # by its content: anybody's trace may be called run.json, and a damaged run is told as one
+    # by its content: any trace may be called run.json, and a damaged run is reported as a run
     if is_run(path) or (path.name == FILE_NAME and not is_known(path)):
         return read_run(path)
     if may_hold_kernels(path) and (evaluation := _read_evaluation(path)) is not None:

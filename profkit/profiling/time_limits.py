@@ -7,25 +7,25 @@ from dataclasses import replace
 
 from profkit.core.types import Depth, Fact, PassName, PassPlan
 
-# What takes twice as long as was planned for it, and so many seconds more, is ended, and says so: whoever waits goes by
-# the plan. To save what it recorded takes a tool some seconds, and up to a minute, however short the program is. At
-# full depth nothing is cut by plan, and what is planned is no bound: tracemalloc below a deep stack takes 200 plain
-# runs, fused multiply-adds in valgrind 3,000.
+# A pass that takes twice as long as planned, and so many seconds more, is ended and reported: users rely on the plan. A
+# tool needs some seconds, and up to a minute, to save its recording, however short the program is. At full depth
+# nothing is cut, and the plan is no bound: tracemalloc below a deep stack takes 200 plain runs, fused multiply-adds in
+# valgrind 3,000.
 PATIENCE, PATIENCE_OF_TOOL, PATIENCE_AT_FULL = (2.0, 20.0), (2.0, 60.0), (40.0, 600.0)
 REPEATED = (10.0, 60.0)  # the same of a plain run after the first one, and of the longest before
 UNKNOWN_SECONDS = 600.0  # under an instrument, where no plain run was timed
 
 
-def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, asked: float | None) -> float:
+def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, requested: float | None) -> float:
     """Return the wall seconds after which a process of the pass is ended.
 
-    `asked` is the user's limit for each process. What the plan itself ends, so that its report stays in bounds,
-    gets no more than the plan gives it.
+    `requested` is the user's limit for each process. What the plan itself ends, so that its report stays in
+    bounds, gets no more than the plan gives it.
     """
     if plan.limit is not None and any(step.cut or step.own_limit for step in plan.steps):
-        return min(plan.limit, asked if asked is not None else plan.limit)
-    if asked is not None:
-        return asked
+        return min(plan.limit, requested if requested is not None else plan.limit)
+    if requested is not None:
+        return requested
     if plan.limit is not None:
         return plan.limit
     if plain_seconds is None:
@@ -35,24 +35,24 @@ def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, asked:
     return runs * max(1.0, plan.cost or 1.0) * plain_seconds + seconds
 
 
-def plain_time_limit(longest: float | None, asked: float | None, left: float | None) -> float | None:
+def plain_time_limit(longest: float | None, requested: float | None, left: float | None) -> float | None:
     """Return the wall seconds for a plain run; None: as many as it needs, which holds for the first one.
 
-    `longest` of those before, `asked` by the user for each, `left` for all that come.
+    `longest` of those before, `requested` by the user for each, `left` for all that come.
     """
-    if asked is None and longest is not None:
-        asked = REPEATED[0] * longest + REPEATED[1]
-    limits = [limit for limit in (asked, left) if limit is not None]
+    if requested is None and longest is not None:
+        requested = REPEATED[0] * longest + REPEATED[1]
+    limits = [limit for limit in (requested, left) if limit is not None]
     return max(0.1, min(limits)) if limits else None
 
 
 # ------------------------------------------------------------ what fits into the time of a run
 
-# What fits exactly would be ended by any delay: two of eleven runs lost what explains their kernels for 2 % more.
+# A pass that fits exactly would be ended by any delay: two of eleven runs lost the explanation of their kernels by 2 %.
 SLACK = 1.25
 
-# What says most for its time comes first; of the same rank, what the plan has first: of a Python program its stacks,
-# of a device's its trace. The passes still run in the plan's order.
+# The most informative passes for their time come first; of equal rank, the first of the plan: the stacks of a Python
+# program, the trace of one on a device. The passes still run in the plan's order.
 PRIORITY: Mapping[PassName, int] = {
     "timing": 0,
     "trace": 1,

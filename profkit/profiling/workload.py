@@ -124,13 +124,13 @@ def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
     return Revision(reason=_no_commit(message))
 
 
-def _no_commit(said: str) -> Fact:
+def _no_commit(message: str) -> Fact:
     """Return why there is no commit, by git's message in English (LC_ALL=C)."""
-    if "not a git repository" in said:
+    if "not a git repository" in message:
         return Fact("no-repository")
-    if "ambiguous argument 'HEAD'" in said:
+    if "ambiguous argument 'HEAD'" in message:
         return Fact("no-commit-yet")
-    return Fact.of("no-commit-here", said=said.removeprefix("fatal: ")[:200] or "no answer")
+    return Fact.of("no-commit-here", said=message.removeprefix("fatal: ")[:200] or "no answer")
 
 
 def _script_folders(workload: Workload) -> list[Path]:

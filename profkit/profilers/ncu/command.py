@@ -244,8 +244,9 @@ def planned_passes(chip: str | None, name: str) -> int | None:
 
 
 # Passes that ncu takes beyond those that NVIDIA's library plans. Where there are several, one more: so in seven
-# recorded reports of four GPUs, and on an H200 for these sets (ncu 2025.3.1: 1, 5 and 9 passes as told here). A section
-# that samples takes two of its own; what it does to instructions is in the plan of a set that patches them anyway.
+# recorded reports of four GPUs, and on an H200 for these sets (ncu 2025.3.1: 1, 5 and 9 passes, as computed here).
+# A section that samples takes two of its own; the patching of its instructions is in the plan of a set that patches
+# them anyway.
 _MORE = 1
 _SECTION_PASSES = 2
 

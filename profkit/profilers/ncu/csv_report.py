@@ -59,7 +59,7 @@ def unit_factor(unit: str) -> float:
     return factor * 1e9 / _NANOSECONDS[under] if under in _NANOSECONDS else factor
 
 
-# What is counted, beside times, bytes and rates of them.
+# Units of counts; times, bytes and their rates are handled above.
 _COUNTED = frozenset(
     (
         "",

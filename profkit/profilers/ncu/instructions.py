@@ -265,7 +265,7 @@ SECTORS, SECTORS_IDEAL = "memory_l2_theoretical_sectors_global", "memory_l2_theo
 WAVEFRONTS, WAVEFRONTS_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
 EXECUTED, SAMPLES = "inst_executed", "smsp__pcsamp_sample_count"
 _STALL = re.compile(r"^smsp__pcsamp_warps_issue_stalled_(\w+?)(?<!_not_issued)$")
-MOST_INSTRUCTIONS = 12  # of a kernel that are kept: more than anybody reads
+MOST_INSTRUCTIONS = 12  # kept of one kernel: a reader looks at fewer
 _MARKUP = re.compile(r"@\w+:([^:@]*)(?::[^@]*)?@")
 
 

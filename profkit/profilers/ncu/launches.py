@@ -216,7 +216,7 @@ def group_launches(launches: Iterable[LaunchResult]) -> tuple[LaunchGroup, ...]:
     return tuple(groups.values())
 
 
-# Launch attributes are told whole: they cost no replay pass, and say what was launched.
+# All launch attributes are read: they cost no replay pass, and describe what was launched.
 PREFIXES = ("launch__",)
 
 

@@ -189,8 +189,8 @@ def clocks_in_words(clocks: Mapping[tuple[bool | None, bool | None], int]) -> st
     return ", ".join(f"{word} in {count} launches" for word, count in words.items())
 
 
-def _clock_word(asked: bool | None, done: bool | None) -> str:
-    if not asked:
+def _clock_word(requested: bool | None, done: bool | None) -> str:
+    if not requested:
         return "not locked"
     return "locked to base" if done else "asked to lock, refused"
 
@@ -210,7 +210,12 @@ def _time(seconds: int) -> str | None:
 
 
 TOOL = "ncu"
-_UNCOUNTED = ("device__", "launch__", "nvlink__", "profiler__")  # what is told without counting anything
+_UNCOUNTED = (
+    "device__",
+    "launch__",
+    "nvlink__",
+    "profiler__",
+)  # values that a report has without any counting
 
 
 def report_of(

@@ -74,7 +74,7 @@ def _metric(data: Buffer, at: int, end: int) -> tuple[int, Value]:
         elif number == 2 and wire == LENGTH:
             value = metric_value(data, a, b)
         elif number == 3 and value is not None:
-            break  # the instances behind it are not asked for
+            break  # the instances behind it are not needed
     return name_id, value
 
 

@@ -178,7 +178,7 @@ GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
 FILLS = "CUPTI_ACTIVITY_KIND_MEMSET"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
-# ENUM_CUDA_MEMCPY_OPER. Where it is not told (old schemas have no such table) the numbers are the same.
+# ENUM_CUDA_MEMCPY_OPER. Old schemas have no such table, but the numbers are the same.
 COPY_KINDS = {
     1: "host to device",
     2: "device to host",

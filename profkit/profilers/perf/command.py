@@ -36,7 +36,7 @@ MOST_SWITCHES = 1_000_000
 DEPTH = 512  # frames; the default of perf script, 127, cuts 40 nested Python calls (3 native frames each)
 
 # perf copies every binary it met into ~/.debug: 75 MB after one short Python run. It is not needed to read
-# the recording on the machine that made it, and /dev/null is how perf is told to keep no such cache (perf-config).
+# the recording on the machine that made it, and /dev/null makes perf keep no such cache (perf-config).
 _NO_CACHE = ("--buildid-dir", "/dev/null")
 # A thread of perf record listens for BPF programs, and looks up once a second: perf ends up to a second after the
 # workload. The option came with that thread.

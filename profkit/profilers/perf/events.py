@@ -185,7 +185,7 @@ def plan_groups(
         if not groups:
             codes += [event.code for event in SOFTWARE]
         groups.append(tuple(dict.fromkeys(codes)))
-    if not groups:  # nothing but anchors was asked for, or this CPU has no more
+    if not groups:  # the metrics need nothing but anchors, or this CPU has no more
         anchors = [event.code for cores in table.cores for event in cores.anchors]
         groups.append((CLOCK.code, *anchors, *(event.code for event in SOFTWARE)))
     if wide_ok:

@@ -13,7 +13,7 @@ from profkit.core.errors import UnreadableReport
 
 _HEADER = re.compile(r"\s*Performance counter stats for .+:?\s*\Z")
 _TIME = re.compile(r"#\s+time\s+(?!.*\bcounts\b)\S")  # above intervals; with counts it names them
-# What perf calls its own ratios, one of which is in every file that nobody gave a -M.
+# perf's names for its own ratios; one of them is in every file that was recorded without -M.
 _OWN = re.compile(
     r"GHz|(?:insn|stalled cycles) per (?:cycle|insn)|CPUs utilized|(?:% *)?tma_\w+|% *\w+ bound|"
     r"[\w-]*(?: +of)? all [\w -]+|retiring|bad speculation|(?:frontend|backend)(?:_| )bound|metric-value"

@@ -410,8 +410,8 @@ class SampledWindow:
             )
 
 
-def _own_samples(own: int, others: int) -> list[Fact]:
-    return [Fact.of("own-samples", share=own / (own + others))] if own else []
+def _own_samples(sampler: int, program: int) -> list[Fact]:
+    return [Fact.of("own-samples", share=sampler / (sampler + program))] if sampler else []
 
 
 def _decode_text(data: bytes) -> str:

@@ -66,7 +66,7 @@ def split_name(printed: str) -> EventName:
 # cache-misses and stalled-cycles are here because virtual machines and old AMD parts program them, report
 # them as running, and count 0 (seen on a cloud VM and on an AMD E-series). A raw code (r4f2e) is in the list
 # because a hypervisor that does not know it counts 0 too. task-clock is not: a task may sleep through a
-# window; but the window itself has a length, so duration_time is (it reads 0 beside other events on a Zen 5
+# window; but the window itself has a length, so duration_time is (it reads 0 next to other events on a Zen 5
 # with perf 7.2).
 _NEVER_ZERO = re.compile(
     r"(cpu[-_])?cycles|ref-cycles|bus-cycles|instructions|inst_retired(\..*)?|branch(es|-instructions|-misses)|"
@@ -311,9 +311,9 @@ def _counted_share(entry: _EventSum, references: list[float]) -> float:
     return printed
 
 
-def _add_sums(entry: _EventSum, other: _EventSum) -> None:
+def _add_sums(entry: _EventSum, added: _EventSum) -> None:
     for name in ("value", "runtime", "enabled", "counted", "not_counted", "not_supported", "starved"):
-        setattr(entry, name, getattr(entry, name) + getattr(other, name))
+        setattr(entry, name, getattr(entry, name) + getattr(added, name))
 
 
 def _second_count(name: str, first: _EventSum | None, second: _EventSum) -> Iterator[Fact]:

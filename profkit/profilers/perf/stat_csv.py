@@ -234,7 +234,7 @@ CSV_FORMAT = "perf-stat-csv"
 # inside of a raw event does not matter.
 _SEPARATORS = ("|", ";", "\t", ",", ":")
 # Any other text may be a separator, of which a single sign behind the value is tried. A log has lines of that form,
-# too (`0.25 s epoch 3 99.50`), so that one of them has to be of an event that perf itself counts without being asked.
+# too (`0.25 s epoch 3 99.50`), so one of them has to be of an event that perf counts by default.
 _SIGN_BEHIND_VALUE = re.compile(r"\s*(?:<not \w+>|\d+(?:[.,]\d+)?)([^\w.,<>-])")
 # Those of people with something around them: quotes that no shell took off, blanks.
 _WITH_MORE = tuple(

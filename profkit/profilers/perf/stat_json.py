@@ -26,7 +26,7 @@ _PLACES = (
     "cluster",
     "cache",
     "thread",
-)  # what rows are told apart by
+)  # fields that distinguish rows of one event
 
 
 def looks_like_stat_json(head: bytes) -> bool:

@@ -112,7 +112,7 @@ def callgrind_argv(
     command += [
         valgrind,
         "--tool=callgrind",
-        "--vgdb=no",  # nobody debugs, and its pipes would stay in the temporary folder when a run is ended
+        "--vgdb=no",  # no debugger is used, and its pipes would stay in the temporary folder if a run is killed
         "--trace-children=yes",
         f"--trace-children-skip={_NOT_FOLLOWED}",
         f"--callgrind-out-file={str(out).replace('%', '%%')}.%p",

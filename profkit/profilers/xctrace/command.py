@@ -20,7 +20,7 @@ POINTS = "Points of Interest"  # an instrument: signposts
 
 # What xctrace ends with when its time limit ended a launched program; the document is whole (Xcode 16 to 27).
 CUT = 54
-# The option by which the launched program is told a variable: it is started by a service of Instruments, and whether
+# The option that passes a variable to the launched program: a service of Instruments starts it, and whether
 # it gets the environment of xctrace differs between versions.
 TELL = "--env"
 # Seconds that the document may take after the recording: on an M1 4 s of GPU counters took 115 s, others up to 70 s.

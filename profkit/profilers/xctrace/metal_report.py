@@ -55,7 +55,7 @@ _APPLE = re.compile(r"[MA]\d+\b")  # how Instruments calls Apple's own, without 
 USELESS = "RT Unit Active"
 NO_SET = ("(null)", "", "None")
 _TEMPLATE = f"xctrace record --template '{METAL}' ..."
-# By themselves: beside the instruments of a template they often give no rows.
+# Alone: together with the instruments of a template they often give no rows.
 _WITH_COUNTERS = (
     f"record the counters by themselves: xctrace record --instrument '{GPU_COUNTERS}' --launch -- COMMAND; or choose "
     "a counter set in Instruments (Metal Application, GPU), and save that as a template to record with"
@@ -262,14 +262,15 @@ def _is_useless(counters: tuple[MetalCounter, ...]) -> bool:
 
 
 def _list_absences(
-    recording: TraceRecording, rows: Mapping[str, int], told: Mapping[str, bool]
+    recording: TraceRecording, rows: Mapping[str, int], has_result: Mapping[str, bool]
 ) -> Iterator[MetalAbsent]:
     """Yield what the recording lacks, with the reason.
 
-    `rows` by schema (0: a table without rows; not there: no table); `told`: whether some tables gave a result.
+    `rows` by schema (0: a table without rows; not there: no table); `has_result`: whether some tables gave a
+    result.
     """
     for schema, fix in _FIXES.items():
-        if not told.get(schema, rows.get(schema)):
+        if not has_result.get(schema, rows.get(schema)):
             yield _explain_absence(recording, rows, schema, fix)
 
 

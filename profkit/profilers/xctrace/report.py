@@ -95,7 +95,7 @@ def find_exports(path: Path) -> RecordingExports:
         if len(contents) > 1:
             named = ", ".join(file.name for file in contents[:_NAMED])
             raise UnreadableReport(f"{path} has exports of {len(contents)} recordings: {named}", APART_FIX)
-        # none where nothing matched what was asked for
+        # an export in which nothing matched has no table
         entries = [
             entry for file, head in heads.items() if looks_like_table(head) for entry in _first_table(file)
         ]

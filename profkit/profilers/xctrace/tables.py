@@ -214,7 +214,7 @@ class _RowReader:
         return kinds
 
     def _next_batch(
-        self, asked: Sequence[tuple[int | None, str]], kinds: Mapping[str, set[str]]
+        self, wanted: Sequence[tuple[int | None, str]], kinds: Mapping[str, set[str]]
     ) -> list[Row]:
         rows, width = self._document.take(self._node), len(self._columns)
         for row in rows:
@@ -225,7 +225,7 @@ class _RowReader:
             return []
         cells = list(zip(*rows, strict=True))
         nothing = (None,) * len(rows)
-        columns = [nothing if place is None else self._column(kind, cells[place]) for place, kind in asked]
+        columns = [nothing if place is None else self._column(kind, cells[place]) for place, kind in wanted]
         return list(zip(*columns, strict=True))
 
     def _learn(self, row: Element, kinds: Mapping[str, set[str]]) -> None:

@@ -28,7 +28,7 @@ def check_prolog(head: bytes, root: str) -> None:
     begun: list[str] = []
     parser.StartDoctypeDeclHandler = _refuse_doctype
     parser.StartElementHandler = lambda tag, _: begun.append(tag)
-    with suppress(ExpatError):  # whoever reads the whole meets it, too
+    with suppress(ExpatError):  # the reader of the whole file reports it
         parser.Parse(head, False)
     if begun and begun[0] != root:
         raise UnreadableReport(f"not an export of xctrace with <{root}>: it begins with <{begun[0][:40]}>")

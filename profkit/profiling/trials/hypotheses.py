@@ -126,7 +126,7 @@ def _memoise(document: RunDocument) -> Iterator[Experiment]:
         because = Fact.of("trial-memoise", looks=spot.looks, arguments=spot.arguments or 0, name=name)
         function = {"file": spot.where.file, "function": name, "line": str(spot.where.line or 0)}
         yield Experiment("memoise", because, spot.share, {}, {"memoise": function}, spot.where)
-        return  # one place: two would be one experiment more, and nobody could tell them apart
+        return  # one place: with two the effects could not be told apart
 
 
 def _output(document: RunDocument) -> Iterator[Experiment]:

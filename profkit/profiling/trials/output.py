@@ -20,12 +20,12 @@ def compare_outputs(plain: Sequence[str], changed: Sequence[str]) -> OutputWord:
     """
     # Most programs print the same text each time: taking megabytes of it apart would take longer than the runs.
     first = plain[0]
-    others = [text for text in plain[1:] if text != first]
+    other_plain = [text for text in plain[1:] if text != first]
     deviating = [text for text in changed if text != first]
-    if not others and not deviating:
+    if not other_plain and not deviating:
         return "same"
     for arrange in (_as_printed, _sorted):
-        plain_parts = [_split(arrange(text)) for text in (first, *others)]
+        plain_parts = [_split(arrange(text)) for text in (first, *other_plain)]
         words, numbers = plain_parts[0]
         if any(other_words != words for other_words, _ in plain_parts[1:]):
             continue
@@ -34,14 +34,14 @@ def compare_outputs(plain: Sequence[str], changed: Sequence[str]) -> OutputWord:
             for place in range(len(numbers))
         ]
         changed_parts = [_split(arrange(text)) for text in deviating]
-        same = all(
+        is_same = all(
             changed_words == words
             and all(
                 _equal(a, b) for a, b, fixed in zip(numbers, changed_numbers, stable, strict=True) if fixed
             )
             for changed_words, changed_numbers in changed_parts
         )
-        return "same" if same else "different"
+        return "same" if is_same else "different"
     return "varies"
 
 

@@ -57,7 +57,7 @@ def try_changes(
 def _make_trials(
     context: RunContext,
     setting: TrialSetting,
-    found: Sequence[Experiment],
+    candidates: Sequence[Experiment],
     trying: Trying,
     left: float | None,
     progress: Progress,
@@ -69,7 +69,7 @@ def _make_trials(
     budget = max(runs * setting.longest, seconds)
     deadline = begin + (budget if left is None else min(budget, left))
     done: tuple[TriedChange, ...] = ()
-    for experiment in found if trying == "all" else found[:MOST_TRIALS]:
+    for experiment in candidates if trying == "all" else candidates[:MOST_TRIALS]:
         if time.monotonic() + setting.longest > deadline:
             break
         progress.begin(
