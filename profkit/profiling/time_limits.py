@@ -74,9 +74,9 @@ def keep_to_budget(
 ) -> tuple[PassPlan, ...]:
     """Return the passes that wait, each as it fits into the time, or skipped: the most telling ones come first.
 
-    Of its passes after the first `done`, the most important ones that fit stay. `left`: wall seconds that they
-    may take together, of `budget` for the whole run. Those that are `kept` run in any case. A pass that may be
-    cut gets the least that it needs, so that others have their time too, and at the end what those leave.
+    `left`: wall seconds that they may take together, of `budget` for the whole run. Those that are `kept` run in any
+    case. A pass that may be cut gets the least that it needs, so that others have their time too, and at the end what
+    those leave.
     """
     passes = list(waiting)
     beyond = 0.0  # what those that run in any case take more than there is
