@@ -231,8 +231,10 @@ def _with_repetition(document: RunDocument) -> RunDocument:
     if split is None or trace is None or trace.marked or not trace.repeats or not trace.span:
         return document
     steady = min(trace.span, split.wall)
-    corrected = replace(split, startup=split.wall - steady, steady=steady, repeats=trace.repeats)
-    return replace(document, time_split=corrected)
+    loops = min(sum(loop.seconds for loop in trace.loops), split.wall - steady)
+    startup = split.wall - steady - loops
+    known = replace(split, startup=startup, steady=steady, repeats=trace.repeats, loops=loops or None)
+    return replace(document, time_split=known)
 
 
 def enrich_document(document: RunDocument) -> RunDocument:

@@ -265,6 +265,7 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "calls": lambda value: f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}",
     "and": lambda more: f" and {more:.0f} more are" if more else " is",
     "busiest": lambda lanes: " of the busiest device" if lanes > 1 else "",
+    "loop-order": lambda before: "before" if before else "after",
     "after": lambda count: (
         f"; {plural(round(count), 'launch', 'launches')} after it left out" if count else ""
     ),

@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from typing import Any
+
+from profkit.analysis.timeline.phases import LaunchClues, separate_loops
 
 SAMPLE = 1 << 18  # launches of a longer sequence that are looked at for candidates, in each of four places
 _GRAMS = (1, 2, 4, 8, 16, 32, 64)
@@ -233,6 +235,7 @@ class SteadyPart:
     last: int
     period: int  # launches of one iteration, as most have it
     repeats: int
+    others: tuple[SteadyPart, ...] = ()  # loops before or after it that are no part of it, the longest first
 
 
 def fills_memory(name: str) -> bool:
@@ -241,13 +244,18 @@ def fills_memory(name: str) -> bool:
 
 
 def find_steady(
-    sequence: Any, weights: Sequence[float], filling: Sequence[bool], loads: Sequence[int] = ()
+    sequence: Any,
+    weights: Sequence[float],
+    filling: Sequence[bool],
+    loads: Sequence[int] = (),
+    clues: LaunchClues | None = None,
 ) -> SteadyPart | None:
     """The part of `sequence` that is the workload; None where nothing repeats that is more than a detail.
 
     `sequence` holds the number of each launch's configuration, in the order of the launches; `weights` the time of one
     launch of each configuration, `filling` whether it only fills memory. `loads` are the positions before which code
-    was loaded: the first iterations of a loop, which load their kernels, are warm-up.
+    was loaded: the first iterations of a loop, which load their kernels, are warm-up. `clues` tell loops apart that
+    follow one another.
     """
     import numpy as np
 
@@ -255,28 +263,41 @@ def find_steady(
     if not len(sequence):
         return None
     # Without what only fills: caches are flushed between trial runs, gradients are zeroed between steps.
+    clues = clues or LaunchClues()
     at = np.flatnonzero(~np.asarray(filling, dtype=bool)[sequence]).astype(np.int32)
-    chosen = _choose(sequence[at], weights) if len(at) else None
-    if chosen is None:
+    chosen = _choose(sequence[at], weights, clues.at(at)) if len(at) else ()
+    if not chosen:
         at = np.arange(len(sequence), dtype=np.int32)
-        chosen = _choose(sequence, weights)
-    if chosen is None:
+        chosen = _choose(sequence, weights, clues)
+    if not chosen:
         return None
-    first, last, main = chosen
-    first = _after_loading(sequence[at], first, main, np.searchsorted(at, np.asarray(loads, dtype=np.int64)))
+    behind = np.searchsorted(at, np.asarray(loads, dtype=np.int64))
+    counts, *others = (_to_the_launch(sequence, at, loop, behind) for loop in chosen)
+    return replace(counts, others=tuple(others))
+
+
+def _to_the_launch(sequence: Any, at: Any, loop: tuple[int, int, Repetition], loads: Any) -> SteadyPart:
+    """Return a loop of the launches `at`, without its warm-up and with what is filled in it."""
+    first, last, main = loop
+    first = _after_loading(sequence[at], first, main, loads)
     repeats = _count_repeats(at, sequence, first, last, main)
     begin, end = _with_fills(sequence, at, first, last, main.period)
     launches = round((end - begin) / repeats) if repeats else main.period
     return SteadyPart(begin, end, launches, repeats)
 
 
-def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Repetition] | None:
-    """From where to where it is the workload, and the run that most of it is; None where there is none."""
+def _choose(
+    sequence: Any, weights: Sequence[float], clues: LaunchClues
+) -> tuple[tuple[int, int, Repetition], ...]:
+    """Return from where to where it is the workload, and the run that most of it is; nothing where there is none.
+
+    Behind it come the loops that are no part of it, with the run that most of each is.
+    """
     import numpy as np
 
     runs = find_repetitions(sequence)
     if not runs:
-        return None
+        return ()
     cost = np.asarray(weights, dtype=np.float64)
     counts = [np.bincount(sequence[run.first : run.last], minlength=len(cost)) for run in runs]
     kinds = [frozenset(np.flatnonzero(count).tolist()) for count in counts]
@@ -289,12 +310,35 @@ def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Repetiti
         for n in candidates
         if spent[n] >= SMALL * spent[main] or _shares_kernels(kinds[n], kinds[main], weights)
     ]
-    first, last = min(runs[n].first for n in part), max(runs[n].last for n in part)
-    first, last = _stretch(sequence, first, last, runs[main])
+    loops = separate_loops(sequence, [runs[n] for n in part], [spent[n] for n in part], clues)
+    chosen = [
+        (loop.first, loop.last, runs[max((part[n] for n in loop.runs), key=spent.__getitem__)])
+        for loop in loops
+    ]
+    if not chosen:
+        chosen = [(min(runs[n].first for n in part), max(runs[n].last for n in part), runs[main])]
     # What tries out one kernel again and again is tuning, whoever does it. Layers of a batch that comes once are not.
-    tuning = [run for run, kind in zip(runs, kinds, strict=True) if len(kind) == 1]
-    detail = _is_detail(cost[sequence], tuning, first, last, runs[main].period)
-    return None if detail else (first, last, runs[main])
+    again = [run for run, kind in zip(runs, kinds, strict=True) if len(kind) == 1]
+    (first, last, most), *others = _cut_apart(chosen)
+    if not others:
+        first, last = _stretch(sequence, first, last, most)
+    apart = [*again, *(Repetition(begin, end, run.period, run.agreement) for begin, end, run in others)]
+    detail = _is_detail(cost[sequence], apart, first, last, most.period)
+    return () if detail else ((first, last, most), *others)
+
+
+def _cut_apart(
+    loops: Sequence[tuple[int, int, Repetition]],
+) -> list[tuple[int, int, Repetition]]:
+    """Return loops with whole iterations where the next one begins with the same launches, as an evaluation does."""
+    apart = list(loops)
+    in_order = sorted(range(len(apart)), key=lambda number: apart[number][0])
+    for earlier, later in pairwise(in_order):
+        (first, last, run), (begin, end, next_run) = apart[earlier], apart[later]
+        if begin == last:
+            cut = last - (last - run.first) % run.period
+            apart[earlier], apart[later] = (first, cut, run), (cut, end, next_run)
+    return apart
 
 
 def _is_detail(spent: Any, tuning: Sequence[Repetition], first: int, last: int, period: int) -> bool:

@@ -8,23 +8,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from profkit.analysis.kernel_names.owner import kernel_owner
+from profkit.analysis.kernel_names.owner import is_tuning_kernel, kernel_owner
 from profkit.analysis.timeline.origins import (
     EVER,
+    MODULE,
     TimeWindows,
     marked_windows,
     merge_intervals,
     range_meaning,
 )
-from profkit.analysis.timeline.records import TRANSFER, Columns, Recording, Spool
+from profkit.analysis.timeline.phases import LaunchClues
+from profkit.analysis.timeline.records import TRANSFER, Columns, Range, Recording, Spool
 from profkit.analysis.timeline.shown_part import choose_part, launches_of
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.step_record import build_timeline
 from profkit.analysis.timeline.sums import Sums
-from profkit.core.types import Fact, GpuTrace, Kernel, Timeline
+from profkit.core.types import Fact, GpuLoop, GpuTrace, Kernel, Timeline
 
 
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
@@ -40,14 +42,15 @@ def build_ordered_trace(
     with Spool() as activities, Spool() as calls:
         loading, repeats = CodeLoading(recording.tables.calls), Repetitions()
         _gather(recording, activities, calls, loading, repeats)
-        windows, steady, notes = _part_that_counts(recording, activities, loading)
+        windows, steady, loops, notes = _part_that_counts(recording, activities, loading)
         sums = Sums(recording, windows)
         for block in activities:
             sums.add(block)
         for block in calls:
             sums.add_calls(block)
         trace = sums.trace(repeats=steady.repeats if steady is not None else None)
-        trace = replace(trace, timeline=_timeline(recording, activities, calls, windows, steady, sums))
+        timeline = _timeline(recording, activities, calls, windows, steady, sums)
+        trace = replace(trace, timeline=timeline, loops=loops)
     return trace, (*notes, *_loading_notes(loading, windows), *repeats.notes()), sums.sequence(trace)
 
 
@@ -151,40 +154,55 @@ def _take_calls(
 
 def _part_that_counts(
     recording: Recording, activities: Spool, loading: CodeLoading
-) -> tuple[TimeWindows, SteadyPart | None, tuple[Fact, ...]]:
+) -> tuple[TimeWindows, SteadyPart | None, tuple[GpuLoop, ...], tuple[Fact, ...]]:
     windows = marked_windows(recording.ranges, recording.profiler)
     if windows is not None:
-        return windows, None, ()
+        return windows, None, (), ()
     if recording.captured:
-        return TimeWindows((EVER,), marked=True, tight=True), None, ()
+        return TimeWindows((EVER,), marked=True, tight=True), None, (), ()
     whole = TimeWindows((EVER,), marked=False, tight=True)
     import numpy as np
 
     table = recording.tables.configurations
     order = launch_order(activities, [fills_memory(configuration.name) for configuration in table])
     if not len(order.sequence):
-        return whole, None, ()
+        return whole, None, (), ()
     # Lines of the program are written in the first part of a run alone: half of them have to be in what counts.
     lines = [one.start for one in recording.ranges if range_meaning(one.name, one.domain).line is not None]
     latest = lines[len(lines) // 2] if lines else EVER[1]
     loads = np.searchsorted(order.times, [start for start, _ in loading.moments if start <= latest])
-    steady = _steady_part(order, table, loads.tolist())
+    programs = launched_programs(recording.ranges, order.times)
+    steady = _steady_part(order, table, loads.tolist(), programs)
     if steady is None:
-        return whole, None, (Fact("whole-trace"),)
+        return whole, None, (), (Fact("whole-trace"),)
+    later = sum(loop.last - loop.first for loop in steady.others if loop.first >= steady.last)
     note = Fact.of(
         "repeated-part",
         repeats=steady.repeats,
         launches=steady.last - steady.first,
         of=len(order.sequence),
         lanes=order.lanes,
-        after=len(order.sequence) - steady.last,
+        after=len(order.sequence) - steady.last - later,
     )
     bounds = bounds_with_copies(activities, order, steady)
-    return (
-        TimeWindows(_without_compiling(bounds, recording, steady), marked=False, tight=True),
-        steady,
-        (note,),
-    )
+    windows = TimeWindows(_without_compiling(bounds, recording, steady), marked=False, tight=True)
+    loops = other_loops(activities, order, steady)
+    told = (Fact.of("other-loop", **asdict(loop)) for loop in loops)
+    return windows, steady, loops, (note, *told)
+
+
+def other_loops(activities: Spool, order: LaunchOrder, steady: SteadyPart) -> tuple[GpuLoop, ...]:
+    """Return the loops that are no part of what counts, each from its first kernel's begin to its last one's end."""
+    if not steady.others:
+        return ()
+    launches = launches_of(activities, order.lane)
+    loops = []
+    for part in steady.others:
+        until = int(order.times[part.last - 1]) + 1
+        first, last = launches.when.searchsorted([order.times[part.first], until]).tolist()
+        took = int(launches.end[first:last].max()) - int(launches.start[first:last].min())
+        loops.append(GpuLoop(part.repeats, took / 1e9, before=part.first < steady.first))
+    return tuple(loops)
 
 
 def _without_compiling(
@@ -206,7 +224,28 @@ _LIBRARIES = ("cublas", "cutlass", "cudnn")  # which choose another kernel for a
 _DIGITS = re.compile(r"\d+")
 
 
-def _steady_part(order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[int]) -> SteadyPart | None:
+def launched_programs(ranges: Sequence[Range], times: Any) -> Any:
+    """Return the number of XLA's program that made each launch, -1 where none did; empty where none is recorded."""
+    import numpy as np
+
+    named = [(one, MODULE.search(one.name)) for one in ranges if "hlo_module" in one.name]
+    entries = sorted(
+        (one.start, one.end if one.end is not None else EVER[1], module[1])
+        for one, module in named
+        if module is not None
+    )
+    if not entries:
+        return np.zeros(0, dtype=np.int32)
+    starts, ends, names = zip(*entries, strict=True)
+    numbers = np.unique(np.array(names), return_inverse=True)[1].reshape(-1)
+    at = np.maximum(np.searchsorted(starts, times, side="right") - 1, 0)
+    inside = (times >= np.array(starts)[at]) & (times <= np.array(ends)[at])
+    return np.where(inside, numbers[at], -1)
+
+
+def _steady_part(
+    order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[int], programs: Any
+) -> SteadyPart | None:
     """What repeats by launch configurations; where that is little of the time, what repeats by kernels' names.
 
     A sequence that grows by a token has other grids in each step. By name alone layers of other sizes would be alike,
@@ -215,13 +254,6 @@ def _steady_part(order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[in
     """
     import numpy as np
 
-    steady = find_steady(order.sequence, order.weights, order.filling, loads)
-    cost = np.asarray(order.weights, dtype=np.float64)[order.sequence]
-    covered = (
-        cost[steady.first : steady.last].sum() / cost.sum() if steady is not None and cost.any() else 0.0
-    )
-    if covered >= MOST:
-        return steady
     kinds: dict[str, int] = {}
     numbers = [
         kinds.setdefault(
@@ -229,11 +261,20 @@ def _steady_part(order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[in
         )
         for number in range(len(order.weights))
     ]
+    tuning = [number < len(table) and is_tuning_kernel(table[number].name) for number in range(len(numbers))]
+    clues = LaunchClues(programs, numbers, tuning)
+    steady = find_steady(order.sequence, order.weights, order.filling, loads, clues)
+    cost = np.asarray(order.weights, dtype=np.float64)[order.sequence]
+    loops = (steady, *steady.others) if steady is not None else ()
+    covered = sum(cost[loop.first : loop.last].sum() for loop in loops) / cost.sum() if cost.any() else 0.0
+    if covered >= MOST:
+        return steady
     sequence = np.array(numbers, dtype=np.int32)[order.sequence]
     counts = np.maximum(np.bincount(sequence, minlength=len(kinds)), 1)
     weights = (np.bincount(sequence, cost, minlength=len(kinds)) / counts).tolist()
     filling = dict(zip(numbers, order.filling, strict=True))
-    alike = find_steady(sequence, weights, [filling[number] for number in range(len(kinds))], loads)
+    clues = LaunchClues(programs)
+    alike = find_steady(sequence, weights, [filling[number] for number in range(len(kinds))], loads, clues)
     if alike is None or alike.period < FEWEST or cost[alike.first : alike.last].sum() < MOST * cost.sum():
         return steady
     known = set(sequence[alike.first : alike.last].tolist())

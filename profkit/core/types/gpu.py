@@ -221,6 +221,15 @@ class HostPauses:
 
 
 @dataclass(frozen=True)
+class GpuLoop:
+    """A loop of an unmarked program beside the one that counts, as an evaluation after the training."""
+
+    repeats: int
+    seconds: float  # from the begin of its first kernel to the end of its last
+    before: bool  # it was over before the loop that counts began; else it came after it
+
+
+@dataclass(frozen=True)
 class GpuTrace:
     """What the devices did in the part that counts. Times in seconds; of several devices the mean.
 
@@ -246,6 +255,7 @@ class GpuTrace:
     device_busy: tuple[float, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted
     repeats: int | None = None  # unmarked: how often what repeats was seen; None where nothing does
+    loops: tuple[GpuLoop, ...] = ()  # that are no part of it, longest device time first
     setup_seconds: float | None = None  # kernel time before it, left out
     # Which of `kernels` the first launches that count were, in order: some thousand. Empty where a tool tells no order.
     order: tuple[int, ...] = ()

@@ -176,6 +176,7 @@ class TimeSplit:
     cpu: float | None = None  # processor time of all threads
     threads: float | None = None  # that over the time in which it worked
     repeats: int | None = None  # how often what repeats was seen
+    loops: float | None = None  # in other loops, before or after the steady part
     thread_count: int | None = None  # the most that there were
     read: float | None = None  # bytes of `io_calls` calls
     written: float | None = None

@@ -183,6 +183,8 @@ def time_split_text(split: TimeSplit | None, *, of_region: bool = False) -> str 
     if split.repeats and split.steady:
         step = format_quantity(split.steady / split.repeats, "s")
         start += f", then a step of {step} {split.repeats} times"
+    if split.loops:
+        start += f"; {format_quantity(split.loops, 's')} in another loop"
     return f"{format_quantity(split.wall, 's')}: {', '.join(parts)}{start}"
 
 

@@ -72,7 +72,12 @@ PROGRAMS = {
     "a kernel of its own in every sixth step": Program("r", jittered(LONG, 60, "x", 6), 60),
     "eighty layers are no steps": Program("r", ("e" + "abcdefgh" * 80 + "nlst") * 8, 8),
     "gradients that are zeroed in each step": Program("rrr", "zabczdefz" * 20, 20),
-    "two loops: both are the workload": Program("r", "abcde" * 20 + "fghij" * 20, 20),
+    "a loop before it with kernels of its own": Program("r" + "fghij" * 20, "abcde" * 30, 30),
+    "an evaluation after the training": Program("r", STEP * 30, 30, after=STEP[:5] * 40),
+    "other steps behind those of the training": Program("r" + "abcdeABCDE" * 20, STEP * 20, 20),
+    "a sweep over many loops is the workload": Program(
+        "r", "".join(word * 20 for word in ("abcde", "fghij", "klmno")), 20
+    ),
     "a little loop before it is set-up": Program("xy" * 6, STEP * 40, 40),
     "two steps are enough where they are long": Program("rrab", LAYERS * 2, 2),
     "the first step loads its kernels": Program("rr" + STEP, STEP * 9, 9, loads=[2, 4, 7, 12]),
