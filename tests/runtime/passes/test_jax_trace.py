@@ -76,6 +76,31 @@ def test_a_step_that_takes_long_to_compile_has_a_window_after_those_of_its_set_u
     assert done.out.count("start 0") == done.out.count("stop") == 7
 
 
+def test_a_step_has_a_window_after_more_long_compilations_of_set_up_than_a_small_program_has(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import jax, time"
+        + SAY
+        + "for n in range(12):\n    jax.compile('set-up', 2.0)\n    time.sleep(0.3)\n"
+    )
+    done, names, _ = run(tmp_path, code + "jax.compile('step', 4.0)\ntime.sleep(0.2)\n", seconds=0.05)
+    assert len(names) == done.out.count("start 0") == done.out.count("stop") == 13
+
+
+def test_windows_that_cost_much_of_the_time_are_few(tmp_path: Path) -> None:
+    slow = "stop = jax.profiler.stop_trace\njax.profiler.stop_trace = lambda: (time.sleep(0.1), stop())\n"
+    code = (
+        "import jax, time"
+        + SAY
+        + "import jax.profiler\n"
+        + slow
+        + "for n in range(15):\n    jax.compile('set-up', 2.0)\n    time.sleep(0.06)\n"
+    )
+    _, names, _ = run(tmp_path, code, seconds=0.05)
+    assert len(names) == 10
+
+
 def test_an_older_jax_without_options_is_traced_as_it_can(tmp_path: Path) -> None:
     done, names, _ = run(tmp_path, f"import jax{SAY}jax.compile('step')\n", STAND_IN_JAX="old")
     assert (done.out, names) == ("start 1; wait; stop\n", ["1.json.gz"])

@@ -170,8 +170,13 @@ def _wait_for_devices() -> None:
 SECONDS = 2.0  # of a window after the last compilation, where the plan says nothing else
 MOST_TIMES = 4  # as long at most, where one compilation follows the other
 MOST_WINDOWS = 6
-# A step that takes long to compile is what the program is about: it has a window also after those of its set-up.
+# A step that takes long to compile is what the program is about: it has a window also after those of its set-up, of
+# which a large model has as many as it has layers of other shapes. Beyond some what tracing costs bounds these.
 LONG_COMPILATION, MOST_AFTER_LONG = 1.0, 4  # seconds, and windows
+MOST_WHILE_CHEAP, MOST_SWITCHING = (
+    24,
+    0.1,
+)  # windows, while they cost that share of the time since JAX was imported
 EACH = 0.05  # seconds between two looks at the clock
 MOST_KERNELS = 1000  # whose lines are said
 REGION = "profkit:"
@@ -203,6 +208,9 @@ class JaxTracer:
         self._windows = 0
         self._open: str | None = None  # the folder of the window that is open
         self._opened = self._compiled = self._kept_at = 0.0
+        self._since = self._switching = (
+            0.0  # when JAX was imported, and seconds that windows took to open and close
+        )
         self._regions: list[Any] = []  # annotations that are open
         self._programs: dict[int, Any] = {}  # by identity: a function's own are gone once it has returned
         self._ended = False
@@ -254,6 +262,7 @@ class JaxTracer:
     # ------------------------------------------------------------ inside
 
     def _jax_is_there(self, _: ModuleType) -> None:
+        self._since = time.monotonic()
         self._profiler = profiler = importlib.import_module("jax.profiler")
         self._start_trace = profiler.start_trace
         for name in ("start_trace", "start_server"):
@@ -289,7 +298,10 @@ class JaxTracer:
             self._why = self._why or OF_ANOTHER_THREAD
             return
         self._compiled = now = time.monotonic()
-        most = MOST_WINDOWS + (MOST_AFTER_LONG if seconds >= LONG_COMPILATION else 0)
+        most = MOST_WINDOWS
+        if seconds >= LONG_COMPILATION:
+            cheap = self._switching <= MOST_SWITCHING * (now - self._since)
+            most += MOST_WHILE_CHEAP if cheap else MOST_AFTER_LONG
         if self._open and now > self._opened + self._seconds and self._windows < most:
             self._end()  # of what was before, set-up most of all
         self._begin(most)
@@ -333,8 +345,10 @@ class JaxTracer:
             with suppress(AttributeError):  # older ones have none
                 options["profiler_options"] = chosen = self._profiler.ProfileOptions()
                 chosen.python_tracer_level = 0
+            begun = time.monotonic()
             self._start_trace(folder, **options)
             self._open, self._opened = folder, time.monotonic()
+            self._switching += self._opened - begun
 
     def _end(self) -> None:
         """Close the window, and keep its trace alone."""
@@ -343,6 +357,7 @@ class JaxTracer:
             return
         with self._saying_why():
             _wait_for_arrays()
+            begun = time.monotonic()
             try:
                 self._profiler.stop_trace()
                 # its name is the machine's
@@ -350,6 +365,7 @@ class JaxTracer:
                     os.replace(trace, f"{folder}.json.gz")
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
+                self._switching += time.monotonic() - begun
 
     def _keep_programs(self) -> None:
         self._kept_at = time.monotonic()
