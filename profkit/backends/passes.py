@@ -32,7 +32,7 @@ from profkit.core.types import (
     Switch,
     Workload,
 )
-from profkit.profilers.chrome.jax_lines import read_jax_lines
+from profkit.profilers.chrome.jax_lines import read_jax_compilations, read_jax_lines
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.line_counts import read_line_counts
 from profkit.profilers.stacks import read_stacks
@@ -368,6 +368,7 @@ class StacksPass(PythonPass):
         found = (
             read_torch_lines(self.folder / "stacks.operations.json"),
             read_jax_lines(self.folder, "stacks"),
+            read_jax_compilations(self.folder / f"{self.file}.operations"),
         )
         lines = with_source(report, workload)
         return PassFindings(

@@ -170,6 +170,14 @@ def _by_spots(
             replace(one, where=first.where) for one in counted if first is not None and _is_at(first, one)
         ]
     alone = on_spots[:1] if on_spots and on_spots[0].rule == "hot-spot" else ()
+    first_place = document.hot_spots[0] if document.hot_spots else None
+    # A line that calls a jitted function waits for the compiler: that it does so again says why.
+    compiling = [
+        one for one in others if one.rule == "recompilations" and first_place and _is_at(first_place, one)
+    ]
+    if compiling and alone:
+        others = [one for one in others if one not in compiling]
+        return (*program, *compiling, *counted, *on_spots[1:], *others)
     if counted or program:  # they say what the first place is
         return (*program, *counted, *on_spots[len(alone) :], *others)
     return (*on_spots, *others)

@@ -48,6 +48,7 @@ from profkit.core.types import (
     Switch,
 )
 from profkit.hardware.gpu import driver_fault, read_gpus
+from profkit.profilers.chrome.jax_lines import COMPILED_AGAIN
 from profkit.profilers.ncu.probe import NcuAbility, judge_ncu, probe_ncu
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.probe import judge_nsys, probe_nsys
@@ -205,7 +206,10 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     why = [(line["reason"], str(line.get("said"))) for line in said if isinstance(line.get("reason"), str)]
     reasons = [Fact.of(code, said=text) for code, text in why]
     notes = (*findings.notes, *(Fact.of("launchers-of-a-part", one) for one in dict.fromkeys(reasons)))
-    profiles = (*findings.profiles, *(found for kind in _KINDS if (found := _said_profile(said, *kind))))
+    # Of what JAX compiles again the stacks of any backend have the profile already.
+    there = any(profile.kind == "recompilations" for profile in findings.profiles)
+    kinds = [kind for kind in _KINDS if not (there and kind[0] == "jax")]
+    profiles = (*findings.profiles, *(found for kind in kinds if (found := _said_profile(said, *kind))))
     memory = (*findings.memory, *memory_of(said))
     findings = replace(findings, notes=notes, profiles=profiles, memory=memory, kernel_lines=lines_of(said))
     path = folder / EXPORT
@@ -280,7 +284,7 @@ _KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = 
     ("padding", _padded, "padding brought to the device", "count", "padded-batches"),
     ("tuned", _tuned, "tuned by Triton", "count", "tuned-kernels"),
     ("widened", _widened, "products of widened operands", "count", "widened-products"),
-    ("jax", _compiled_by_jax, "compiled again by JAX", "count", "recompilations"),
+    ("jax", _compiled_by_jax, COMPILED_AGAIN, "count", "recompilations"),
 )
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from profkit.analysis.timeline.origins import merge_intervals
 from profkit.core.errors import ProfkitError
@@ -18,6 +20,9 @@ from profkit.profilers.chrome.reading import ChromeTrace, to_nanoseconds
 
 MOST_BYTES = 64 << 20
 MOST_EVENTS = 1 << 20
+MOST_SECONDS = 1e6  # of one compilation
+COLUMNS = 6  # of a row that a process wrote
+COMPILED_AGAIN = "compiled again by JAX"
 _Instruction = tuple[str, str]  # module and name
 
 
@@ -91,6 +96,27 @@ def read_jax_lines(folder: Path, stem: str) -> Profile | None:
     )
 
 
+def read_jax_compilations(path: Path) -> Profile | None:
+    """Return the functions that JAX compiled again, by the line that called them; None where there is none.
+
+    `own` is how often, `total` the seconds of it, `library` JAX's name of the function.
+    """
+    spots = []
+    for file, line, function, name, count, seconds in _rows(path, "jax"):
+        with suppress(ValueError, TypeError, OverflowError):
+            times, each = int(count), float(seconds)
+            if 0 < times < MOST_EVENTS and 0 <= each < MOST_SECONDS:
+                spots.append(
+                    Hotspot(
+                        *(str(function), float(times), times * each, times, str(file), int(line), str(name)),
+                        counters={"jax": 1.0},
+                    )
+                )
+    spots.sort(key=lambda spot: -spot.own)
+    every = sum(spot.own for spot in spots)
+    return Profile(COMPILED_AGAIN, "count", every, tuple(spots), "recompilations") if spots else None
+
+
 def _own_times(window: _Window) -> Mapping[_Instruction, tuple[int, int]]:
     """Return nanoseconds and calls of each instruction, without those that ran inside it in its thread.
 
@@ -116,14 +142,17 @@ def _own_times(window: _Window) -> Mapping[_Instruction, tuple[int, int]]:
 
 def _places(path: Path) -> Iterator[tuple[_Instruction, tuple[str, int, str, str]]]:
     """Yield the place and JAX's name of each instruction that the processes wrote down."""
+    for file, number, function, instruction, module, name in _rows(path, "xla"):
+        with suppress(ValueError, TypeError):
+            yield (str(module), str(instruction)), (str(file), int(number), str(function), str(name))
+
+
+def _rows(path: Path, key: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of six that the processes wrote under a key: any program may have written that file."""
     try:
         text = read_bounded(path, MOST_BYTES).decode("utf-8", "replace")
     except (OSError, ProfkitError):
         return
     for line in text.splitlines():
-        try:
-            rows = json.loads(line).get("xla", ())
-            for file, number, function, instruction, module, name in rows:
-                yield (str(module), str(instruction)), (str(file), int(number), str(function), str(name))
-        except (ValueError, TypeError, AttributeError, RecursionError):
-            continue
+        with suppress(ValueError, TypeError, AttributeError, RecursionError):
+            yield from (tuple(row) for row in json.loads(line).get(key, ()) if len(row) == COLUMNS)

@@ -24,7 +24,7 @@ from profkit.core.types import (
     RunDocument,
     SampledTime,
 )
-from profkit.profilers.chrome.jax_lines import read_jax_lines
+from profkit.profilers.chrome.jax_lines import read_jax_compilations, read_jax_lines
 from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.host.compilers import operations_of_module
 from tests import documents
@@ -154,3 +154,21 @@ def test_a_lock_of_the_programs_own_and_an_idle_xla_stay_a_wait_for_a_lock(call:
     document = waiting(call, below_jax=False, busy=busy)
     assert document.hot_spots[0].kind == "lock"
     assert [row.where.line for row in rows_of(document)] == [20]
+
+
+def test_what_jax_compiled_again_is_read_with_its_line_and_seconds_and_odd_rows_are_not(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "stacks.jsonl.operations"
+    rows = [
+        ["a.py", 18, "main", "jit(features)", 39, 0.13],
+        ["a.py", 18, "main", "jit(features)", "many", 0.13],
+        ["a.py", 18, "main"],
+    ]
+    path.write_text(json.dumps({"pid": 1, "jax": rows}) + "\n[1]\n{half a li")
+    profile = read_jax_compilations(path)
+    assert profile is not None
+    (spot,) = profile.hotspots
+    assert (spot.file, spot.line, spot.function, spot.library) == ("a.py", 18, "main", "jit(features)")
+    assert (spot.calls, spot.total, spot.counters) == (39, pytest.approx(39 * 0.13), {"jax": 1.0})
+    assert read_jax_compilations(tmp_path / "none") is None

@@ -414,3 +414,18 @@ def test_advice_by_framework_is_there_for_each(framework: str) -> None:
     for name in (*names, "host-place", "device-allocations"):
         assert words(f"{name}.{framework}", "program")
     assert all(words(f"{name}.{framework}.title", "program") for name in titled)
+
+
+def test_a_wait_at_the_line_that_compiles_again_is_told_as_the_compilation() -> None:
+    place = Place(None, None, "main", "a.py", 11)
+    spots = (HotSpot(0.8, 8.0, "waiting", place), HotSpot(0.1, 1.0, "python", replace(place, line=30)))
+    split = TimeSplit(10.0)
+    again = Hotspot("main", 39.0, 6.0, 39, "a.py", 11, "jit(score)", counters={"jax": 1.0})
+    profile = Profile("compiled again by JAX", "count", 39.0, (again,), "recompilations")
+    document = replace(
+        kernel_documents.document({}), trace=None, kernels=(), counters=(), hot_spots=spots, time_split=split
+    )
+    told = [one.rule for one in find_insights(replace(document, profiles=(profile,)))]
+    assert told[0] == "recompilations"
+    elsewhere = replace(profile, hotspots=(replace(again, line=50, function="other"),))
+    assert find_insights(replace(document, profiles=(elsewhere,)))[0].rule != "recompilations"
