@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,11 @@ from profkit.analysis.timeline.phases import LaunchClues
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.steady import SteadyPart, find_steady
 from profkit.analysis.timeline.trace import build_trace, launched_programs
+from profkit.core.types import GpuLoop, GpuTrace, TimeSplit
+from profkit.profiling.summarize import judge_document
 from profkit.reporting.facts import fact_text
+from profkit.reporting.views.run_insights import time_split_text
+from tests import documents
 from tests.analysis.timeline.recordings import in_turn, recording
 from tests.conftest import ROOT
 
@@ -92,3 +97,14 @@ def test_a_launch_belongs_to_the_program_that_runs_on_the_host() -> None:
     found = launched_programs(ranges, np.array([5, 10, 15, 25, 35, 45])).tolist()
     assert found == [-1, 1, 1, -1, 0, -1]
     assert not len(launched_programs([], np.array([5])))
+
+
+def test_another_loop_is_no_start_up() -> None:
+    trace = GpuTrace("test", (), span=2.0, busy=1.0, repeats=100, loops=(GpuLoop(50, 3.0, before=False),))
+    document = replace(documents.document(), trace=trace, time_split=TimeSplit(wall=9.0, waiting=0.0))
+    split = judge_document(document, ()).time_split
+    assert split is not None
+    assert (split.startup, split.steady, split.loops) == (4.0, 2.0, 3.0)
+    said = time_split_text(split)
+    assert said is not None
+    assert said.endswith("start-up 4.00 s, then a step of 20.0 ms 100 times; 3.00 s in another loop")
