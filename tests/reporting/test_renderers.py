@@ -273,7 +273,8 @@ def test_markdown_has_head_verdicts_and_folded_concerns() -> None:
     assert text.startswith("## ✗ 3 targets missed: gated\\_mlp on cpu\n\n`l1-miss-rate`, ")
     assert "\n\n`python benchmark/gated_mlp.py --backend cpu -b 8`\n\n" in text
     assert "What to do first" not in text
-    assert text.index("### Verdicts") < text.index("<details>")
+    assert text.index("### Targets") < text.index("<details><summary>Why, and what to try</summary>")
+    assert "Verdicts" not in text
     assert "| **✗ FAIL** | `l1-miss-rate` | &lt; 5 % | 9.0 % (sim) | 9.0 % of the data accesses" in text
     assert text.count("<details>") == text.count("</details>") >= 11
     assert "- **tracemalloc failed**: the workload was killed by SIGKILL" in text

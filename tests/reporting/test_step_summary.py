@@ -62,4 +62,4 @@ def test_a_summary_is_cut_to_what_github_shows_and_says_so(rows: int, cell: int)
     assert "further lines are in `--format json`" in text
     assert text.count("<details>") == text.count("</details>")
     assert "targets missed" in text
-    assert "### Verdicts" in text
+    assert "### Targets" in text

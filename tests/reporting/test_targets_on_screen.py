@@ -205,7 +205,7 @@ def test_a_pass_without_an_object_is_not_mentioned(code: str) -> None:
 
 def test_check_has_the_same_lines_above_its_sentences() -> None:
     text = run_text(judged(), FOLDER, color=False)
-    assert text.index("\nTargets\n") < text.index("\nVerdicts\n")
+    assert text.index("\nTargets\n") < text.index("\n  Why, and what to try\n")
     assert lines_of_targets(judged(), details=True) == lines_of_targets(judged())
 
 

@@ -52,7 +52,6 @@ from profkit.reporting.views.run_trials import trials_section
 from profkit.reporting.views.run_verdicts import (
     fix_option,
     targets_section,
-    verdict_sections,
     verdicts_of_page,
 )
 from profkit.reporting.views.summaries import summary_texts
@@ -235,9 +234,7 @@ def _blocks(
         tables = [Detail((one,)) for one in tables]
     yield NotOnPage(tuple(tables))
     yield trials_section(document)
-    yield targets_section(document)
-    sections = tuple(verdict_sections(document))
-    yield NotOnPage(sections if verdicts else (Detail(sections),))
+    yield targets_section(document, verdicts=verdicts)
     yield from timeline_sections(document, extras)
     yield roofline_section(document)
     yield memory_section(document)

@@ -15,7 +15,9 @@ from profkit.reporting.plain_text import reading_span, threshold_text, verdict_s
 from profkit.reporting.view import (
     Block,
     DataTable,
+    Detail,
     Fold,
+    NotOnPage,
     PageOnly,
     Paragraph,
     Section,
@@ -42,7 +44,22 @@ _MOST_VERDICTS = 300  # on single functions or kernels, in a document
 _KERNEL = 18  # characters of a kernel's name beside a verdict
 
 
-def targets_section(document: RunDocument) -> Section | None:
+def targets_section(document: RunDocument, *, verdicts: bool = False) -> Section | None:
+    """Return a line for each target, and below the table, folded, why each verdict is what it is and what to try.
+
+    A page has the sentences further down; a short screen leaves them out unless it is asked for `verdicts`. Returns
+    None of a run without a verdict.
+    """
+    table = _targets_table(document)
+    why = _sentences(document, fold=Fold.OPEN if verdicts else Fold.FOLDED)
+    below = why if verdicts else ((Detail(why),) if why else ())
+    more = (NotOnPage(below),) if below else ()
+    if table is None:
+        return Section("Targets", more, anchor="targets") if more else None
+    return replace(table, blocks=(*table.blocks, *more))
+
+
+def _targets_table(document: RunDocument) -> Section | None:
     """Return a line for each target on the run or its regions: value, threshold, mark, and why it is not judged.
 
     The order is that of the targets, so that each number stands at the same place in every run. Of a GPU's kernels the
@@ -204,19 +221,16 @@ def fix_option(verdict: Verdict) -> str:
     return fix if fix.startswith("--") else ""
 
 
-def verdict_sections(document: RunDocument) -> Iterator[Section]:
-    """Verdicts on the run, then on its functions or kernels."""
-    blocks = (*_whole_statuses(document), *_inner_verdicts(document))
-    if blocks:
-        yield Section("Verdicts", blocks)
+def _sentences(document: RunDocument, fold: Fold = Fold.FOLDED) -> tuple[Section, ...]:
+    """Return why the run's verdicts are what they are, with what to try; then those on its functions or kernels."""
+    whole = _whole_statuses(document)
+    why = Section("Why, and what to try", whole, fold=fold)
+    return (*((why,) if whole else ()), *_inner_verdicts(document))
 
 
 def verdicts_of_page(document: RunDocument) -> Iterator[PageOnly]:
-    """The same for a page, folded: the table of targets above has their values, and this why, and what to try."""
-    whole = _whole_statuses(document)
-    why = Section("Why, and what to try", whole, fold=Fold.FOLDED)
-    blocks = (*((why,) if whole else ()), *_inner_verdicts(document))
-    if blocks:
+    """Yield the same for a page, whose table of targets stands further up."""
+    if blocks := _sentences(document):
         yield PageOnly((Section("Targets, one by one", blocks, anchor="verdicts"),))
 
 
