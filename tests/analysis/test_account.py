@@ -613,3 +613,33 @@ def test_a_row_names_a_convolution_by_its_window_and_attention_by_what_it_sees(
     document = replace(run(TRACE), account=Account("step", 1.0, (row,), 3))
     section = account_section(document)
     assert f" {shown}, cuDNN" in f" {section}".replace("'", " ")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            (AccountRow("host", 6.0, Place(None, None, "crunch", "t.py", 4), does="python"), AccountRow("rest", 4.0)),
+            "Of the 10.0 s, 60 % is in crunch t.py:4.",
+        ),
+        (
+            (
+                AccountRow("host", 2.0, Place(None, None, "step", "t.py", 9), does="network"),
+                AccountRow("host", 1.5, Place(None, None, "save", "t.py", 12), does="python"),
+                AccountRow("rest", 6.5),
+            ),
+            "Of the 10.0 s, 20 % is in step t.py:9, where the program waits for the network.",
+        ),
+        (
+            tuple(
+                AccountRow("host", 0.5, Place(None, None, f"f{n}", "t.py", n), does="python") for n in range(1, 21)
+            ),
+            "No place takes 10 % of the 10.0 s: the first 8 together take 40 %.",
+        ),
+        ((AccountRow("rest", 10.0),), ""),
+    ],
+)  # fmt: skip
+def test_a_whole_run_has_one_sentence_from_its_table(rows: tuple[AccountRow, ...], said: str) -> None:
+    section = account_section(replace(documents.document(), account=Account("run", 10.0, rows)))
+    assert section is not None
+    assert section.headline == said

@@ -210,17 +210,47 @@ def _growth(account: Account, folder: str) -> str:
 
 
 def _run_headline(account: Account, folder: str) -> str:
-    """What a run waits for, where that is much of it; else where most is above its limit, if any is known."""
+    """What a run waits for, where that is much of it; else where most is above its limit, or the row that takes most.
+
+    One sentence of the table for each run: a run whose rows have no place at all has none.
+    """
     waits = [(row, WAITS[row.does]) for row in account.rows if row.does is not None and row.does in WAITS]
     seconds: dict[str, float] = {}
     for row, text in waits:
         seconds[text] = seconds.get(text, 0.0) + row.seconds
     most = max(seconds, key=seconds.__getitem__, default="")
     if not most or seconds[most] < _IDLE * account.seconds:
-        return _most_to_win(account, folder, "its limit").strip()
+        return _most_to_win(account, folder, "its limit").strip() or _largest_row(account, folder)
     where = next(where_text(row.where, folder) for row, text in waits if text == most)
     place = f", most of it in {where}" if where else ""
     return f"For {percent_text(100 * seconds[most] / account.seconds)} of the time the program {most}{place}."
+
+
+def _largest_row(account: Account, folder: str) -> str:
+    """The row that takes most of a run, and what it waits for; where all rows are small, what the first of them take.
+
+    Empty where no row is of a place or an operation.
+    """
+    named = [
+        (row, words)
+        for row in account.rows
+        if row.kind != "rest" and (words := where_text(row.where, folder) or row_what(row))
+    ]
+    if not named:
+        return ""
+    whole = format_quantity(account.seconds, "s")
+    row, words = max(named, key=lambda pair: pair[0].seconds)
+    share = row.seconds / account.seconds
+    if share < _WORTH:
+        first = sum(one.seconds for one, _ in named[:_BRIEF]) / account.seconds
+        count = min(len(named), _BRIEF)
+        return (
+            f"No place takes {percent_text(100 * _WORTH)} of the {whole}: "
+            f"the first {count} together take {percent_text(100 * first)}."
+        )
+    said = f"Of the {whole}, {percent_text(100 * share)} is in {words}"
+    does = WAITS.get(row.does, "") if row.does is not None else ""
+    return f"{said}, where the program {does}." if does else f"{said}."
 
 
 def _nothing_better(account: Account, document: RunDocument) -> bool:
