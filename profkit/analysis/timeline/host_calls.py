@@ -10,10 +10,11 @@ from typing import Any
 from profkit.analysis.timeline.marks import Marks
 from profkit.core.types import MarkKind
 
-# By the names of calls of CUDA and HIP, and what JAX's reader calls its own.
+# By the names of calls of CUDA and HIP, and what JAX's reader calls its own. A wait of a stream for an event
+# (cudaStreamWaitEvent) only queues it: the host goes on.
 _KINDS: tuple[tuple[MarkKind, re.Pattern[str]], ...] = (
     ("launch", re.compile(r"Launch")),
-    ("wait", re.compile(r"Synchronize|WaitEvent|^cu(?:da)?Memcpy(?:DtoH)?(?:_v\d+|_ptds)*$|^hipMemcpy$")),
+    ("wait", re.compile(r"Synchronize|^cu(?:da)?Memcpy(?:DtoH)?(?:_v\d+|_ptds)*$|^hipMemcpy(?:DtoH)?$")),
     ("copy", re.compile(r"Mem(?:cpy|set)")),
     ("memory", re.compile(r"Malloc|Mem(?:Alloc|Host|Map|Create|Pool|Release|Address)|Free|Host(?:Alloc|Register)")),
 )  # fmt: skip
@@ -25,6 +26,8 @@ def call_kind(name: str) -> MarkKind:
 
     >>> call_kind("cudaStreamSynchronize"), call_kind("cuLaunchKernel"), call_kind("cudaMemcpyAsync")
     ('wait', 'launch', 'copy')
+    >>> call_kind("cudaMemcpy"), call_kind("cudaStreamWaitEvent")
+    ('wait', 'call')
     """
     return next((kind for kind, sign in _KINDS if sign.search(name)), "call")
 

@@ -32,6 +32,8 @@ from profkit.core.types import ActivityBins, MarkKind, MarkLabel, Timeline
 BINS = 300  # of the whole recording
 MANY = 50_000  # things in a part: more are merged while they are read
 MOST_RANGES = 20_000  # of each kind that are looked at in the part
+# ns: a call to copy that comes back at once may do so behind a copy of a few bytes, for which nobody waited.
+SHORTEST_WAIT = 10_000
 LONGEST_NAME = 200  # characters of a kernel's name: those of templates take thousands
 
 
@@ -69,6 +71,7 @@ class _Record:
         self._wanted: Any = None  # keys of those
         self._host: dict[int, HostTime] = {}
         self._launched: dict[int, int] = {}  # key of a call -> number of the label of what it launched
+        self._copied: dict[int, int] = {}  # key of a call -> when the copy that it asked for ended
         self._ends: tuple[int, int] = (part.begin, part.end)  # of the whole recording
         self._busy: dict[tuple[int, int], list[Marks]] = {}
         self._ranges = _ranges_in(recording, part)
@@ -185,6 +188,8 @@ class _Record:
         labels = numbers[where.reshape(-1)]
         asked = (rows["key"] >= 0) & np.isin(rows["key"], self._wanted)
         self._launched.update(zip(rows["key"][asked].tolist(), labels[asked].tolist(), strict=True))
+        copied = asked & (rows["kind"] == TRANSFER)
+        self._copied.update(zip(rows["key"][copied].tolist(), rows["end"][copied].tolist(), strict=True))
         return labels
 
     def _activity_label(self, key: int) -> int:
@@ -265,15 +270,23 @@ class _Record:
             yield LaneMarks(lane, (process, 1, number, order, at), Marks.of(starts, ends, numbers))
         for (process, thread), parts in sorted(self._calls.items()):
             marks = Marks.joined(parts)
-            rows = (self._call_rows[row] for row in marks.what.tolist())
-            marks.what = np.array([self._call_label(name, self._launched.get(key)) for name, key in rows])
+            rows = [self._call_rows[row] for row in marks.what.tolist()]
+            ends = [self._copied.get(key, 1 << 62) for _, key in rows]
+            waits = (marks.end >= np.array(ends)) & (marks.end - marks.start >= SHORTEST_WAIT)
+            marks.what = np.array(
+                [
+                    self._call_label(name, self._launched.get(key), waits=waited)
+                    for (name, key), waited in zip(rows, waits.tolist(), strict=True)
+                ]
+            )
             yield LaneMarks(
                 lane_of("calls", process=process, number=thread), (process, 1, thread, 3, 0), marks
             )
 
-    def _call_label(self, name: int, launched: int | None) -> int:
-        """A call, with what it launched and the line of that."""
-        label = MarkLabel(self._kinds[name], self._tables.calls[name][:LONGEST_NAME])
+    def _call_label(self, name: int, launched: int | None, *, waits: bool) -> int:
+        """A call, with what it launched and the line of that; `waits`: it came back behind the end of its copy."""
+        kind = "wait" if waits and self._kinds[name] == "copy" else self._kinds[name]
+        label = MarkLabel(kind, self._tables.calls[name][:LONGEST_NAME])
         if launched is not None:
             what = self._labels.table[launched]
             label = replace(what, kind=label.kind, name=label.name, what=what.name)

@@ -12,7 +12,7 @@ from profkit.reporting.plain_text import text_for_others
 
 # What waits is drawn at half the height: a colour alone does not tell it from what runs.
 _LOW: tuple[MarkKind, ...] = (
-    "queued", "processor-wait", "lock", "network", "input", "file", "pipe", "sync", "sleep", "child", "await",
+    "wait", "queued", "processor-wait", "lock", "network", "input", "file", "pipe", "sync", "sleep", "child", "await",
     "waiting",
 )  # fmt: skip
 

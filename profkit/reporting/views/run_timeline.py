@@ -24,7 +24,7 @@ _KINDS: dict[MarkKind, str] = {
     "line": "line of the program",
     "operation": "operation of the framework",
     "launch": "launches",
-    "wait": "waits for the device",
+    "wait": "waits for the GPU",
     "memory": "allocates or frees memory",
     "call": "another call of the device's library",
     "program": "runs the program, in no call",
@@ -47,7 +47,7 @@ _KINDS: dict[MarkKind, str] = {
 # Of a device that is idle: what the host does meanwhile.
 _IDLE: dict[MarkKind, str] = {
     "launch": "idle: the host is in calls that launch",
-    "wait": "idle: the host waits for the device",
+    "wait": "idle: the host waits for the GPU",
     "copy": "idle: the host is in calls that copy",
     "memory": "idle: the host allocates or frees memory",
     "call": "idle: the host is in another call",

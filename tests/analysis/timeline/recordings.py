@@ -20,11 +20,15 @@ def recording(
     captured: bool = False,
     calls: Sequence[tuple[str, int, int]] = (),
     copies: Sequence[tuple[str, int, int, int]] = (),
+    copying: Sequence[tuple[str, int, int]] = (),
     devices: Sequence[int] = (),
     threads: Sequence[int] = (),
     call_ns: int = 2,
 ) -> Recording:
-    """`kernels` are (name, start, end, begin of its launch or None); `devices` and `threads` go with them."""
+    """`kernels` are (name, start, end, begin of its launch or None); `devices` and `threads` go with them.
+
+    `copying` are the calls, (name, begin, end), that asked for the `copies`.
+    """
     collected = Collected()
     for number, (name, start, end, launch) in enumerate(kernels):
         device = devices[number] if devices else 0
@@ -34,8 +38,12 @@ def recording(
             collected.call("cudaLaunchKernel", launch, launch + call_ns, key=number, thread=thread)
     for name, begin, end in calls:
         collected.call(name, begin, end)
-    for kind, begin, end, size in copies:
-        collected.transfer(TransferKind(kind), begin, end, size)
+    for number, (kind, begin, end, size) in enumerate(copies):
+        key = 1_000_000 + number if number < len(copying) else -1
+        collected.transfer(TransferKind(kind), begin, end, size, key=key)
+        if key >= 0:
+            call, called, back = copying[number]
+            collected.call(call, called, back, key=key)
     return Recording(
         "test",
         collected.activities(),

@@ -208,3 +208,28 @@ def test_copies_have_a_lane_of_their_own() -> None:
     made = timeline_of(recorded)
     assert marks(made, lane(made, "copies")) == [("host to device", 120, 60)]
     assert TransferKind("host to device") in recorded.tables.transfers
+
+
+@pytest.mark.parametrize(
+    ("call", "begin", "end", "kind"),
+    [
+        (
+            "cudaMemcpyAsync",
+            1_000,
+            31_000,
+            "wait",
+        ),  # of memory that is not pinned: it comes back behind the copy
+        ("cudaMemcpyAsync", 1_000, 20_000, "copy"),
+        ("cudaMemcpyAsync", 29_000, 31_000, "copy"),  # of a few bytes that were there at once
+        ("cudaMemcpy", 1_000, 31_000, "wait"),
+        ("cudaStreamWaitEvent", 1_000, 31_000, "call"),  # the stream waits, and the host goes on
+        ("cudaStreamSynchronize", 1_000, 31_000, "wait"),
+    ],
+)
+def test_the_host_waits_for_the_device_in_a_call_that_comes_back_behind_its_copy(
+    call: str, begin: int, end: int, kind: str
+) -> None:
+    copies, copying = [("device to host", 29_500, 30_000, 64)], [(call, begin, end)]
+    made = timeline_of(recording([("a", 500, 29_000, 100)], copies=copies, copying=copying, captured=True))
+    found = {made.labels[n].name: made.labels[n].kind for n in lane(made, "calls").labels}
+    assert found[call] == kind

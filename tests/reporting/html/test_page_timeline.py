@@ -14,6 +14,8 @@ from profkit.profiling.summarize import report_as_run
 from profkit.reporting.views.run_about import Extras
 from profkit.reporting.views.run_timeline import timeline_sections
 from tests import gpu_documents
+from tests.answers.gpu.recordings import RECORDINGS
+from tests.answers.trial import recorded_document, truth_set
 from tests.conftest import ROOT
 from tests.page_documents import HOSTILE
 from tests.reporting.html.conftest import Show
@@ -289,6 +291,40 @@ def test_a_timeline_of_as_many_marks_as_there_may_be_is_small_and_soon_there(sho
     page = show(document(made)).page
     spent = page.evaluate(REDRAWN)
     assert spent < 500  # ms to draw all of it; some 10 where nothing else runs
+
+
+WAIT_COLOUR = """() => {
+  const box = document.querySelector(".timeline-box"), dot = document.createElement("i");
+  dot.style.color = getComputedStyle(box).getPropertyValue("--k-wait");
+  box.append(dot);
+  const colour = getComputedStyle(dot).color.match(/\\d+/g).join();
+  dot.remove();
+  return colour;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_waits_of_a_recorded_host_for_its_gpu_have_a_colour_of_their_own(show: Show, scheme: str) -> None:
+    run = recorded_document(truth_set(gpu=True), "item_each", RECORDINGS / "item_each")
+    assert run.trace is not None
+    made = run.trace.timeline
+    assert made is not None
+    waits = [
+        (number, place)
+        for number, lane in enumerate(made.lanes)
+        for place, label in enumerate(lane.labels)
+        if lane.kind == "calls" and made.labels[label].kind == "wait"
+    ]
+    ((number, place),) = waits  # of `loss.item()`
+    page = show(run, color_scheme=scheme).page
+    assert "waits for the GPU" in page.locator(".timeline-key").first.all_inner_texts()[0]
+    share = made.lanes[number].lengths[place] / 1e9 / made.seconds
+    assert made.labels[made.lanes[number].labels[place]].name == "cudaStreamSynchronize"
+    drawn = [length for colour, length in lengths(page, number) if colour == page.evaluate(WAIT_COLOUR)]
+    assert drawn == [pytest.approx(share, abs=0.002)]
+    middle = (made.lanes[number].starts[place] + made.lanes[number].lengths[place] / 2) / 1e9 / made.seconds
+    page.mouse.move(*at(page, number, middle))
+    assert page.locator(".timeline-tip").first.text_content().startswith("cudaStreamSynchronize: 8.35 µs")
 
 
 def test_a_recorded_step_is_drawn_as_it_was(show: Show) -> None:
