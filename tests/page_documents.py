@@ -6,15 +6,25 @@ import random
 from dataclasses import replace
 
 from profkit.core.types import (
+    Account,
+    AccountRow,
+    ActivityBins,
     Fact,
+    Frame,
     GpuTrace,
     Kernel,
     KernelTime,
+    Lane,
+    MarkLabel,
+    MemorySeries,
     PassResult,
+    Place,
     Reading,
     RunDocument,
     Source,
+    Stacks,
     Summary,
+    Timeline,
     Workload,
 )
 from tests import gpu_documents
@@ -124,3 +134,95 @@ def many(kernels: int, counted: int = 60, seed: int = 7) -> RunDocument:
     base = gpu_documents.run()
     trace = replace(base.trace or gpu_documents.trace(), kernels=tuple(made))
     return replace(base, name="many kernels", trace=trace, readings=readings)
+
+
+def full_timeline(labels: int, marks: int, *, lanes: int = 40, width: int = 200) -> Timeline:
+    """A timeline of so many marks, whose labels are all different and have names of `width` letters."""
+    chance = random.Random(3)
+
+    def name(number: int) -> str:
+        return f"ns{number}::" + "kernel<" * (width // 7)
+
+    table = tuple(
+        MarkLabel("kernel", name(n), name(n), f"{n} of 128", name(n), f"/src/{'x' * width}{n}.py", n, f"step_{n}")
+        for n in range(labels)
+    )  # fmt: skip
+    made = []
+    for number in range(lanes):
+        steps = [chance.randint(5, 10) * 10**8 for _ in range(marks // lanes)]
+        starts = tuple(sum(steps[: n + 1]) for n in range(min(200, len(steps))))
+        starts = (*starts, *(starts[-1] + 10**9 * (n + 1) for n in range(len(steps) - len(starts))))
+        made.append(
+            Lane(
+                "kernels",
+                starts,
+                tuple(chance.randint(1, 4) * 10**8 for _ in starts),
+                tuple(chance.randrange(labels) for _ in starts),
+                tuple(chance.randint(1, 10**7) for _ in starts),
+                tuple(chance.randint(1, 4) * 10**8 for _ in starts),
+                device=number,
+                number=number,
+                name=name(number),
+            )
+        )
+    whole = max(lane.starts[-1] + lane.lengths[-1] for lane in made) / 1e9
+    strip = tuple(ActivityBins(tuple(chance.randint(0, 100) for _ in range(300)), 0, n) for n in range(lanes))
+    return Timeline("step", 0.0, whole, whole, table, tuple(made), strip, of=500_000, merged=10_000_000)
+
+
+def largest(kernels: int = 3000) -> RunDocument:
+    """The largest run that can be made: each list long, each name different, of thousands of letters, and hostile."""
+    base, some = hostile(), many(kernels, counted=kernels)
+    assert some.trace is not None
+    named = tuple(
+        replace(time, kernel=replace(time.kernel, name=f"{time.kernel.name}{'<float, ' * 500}{n}"))
+        for n, time in enumerate(some.trace.kernels)
+    )
+    long = [f"{HOSTILE[n % len(HOSTILE)]} {n} {'wide ' * 800}" for n in range(400)]
+    readings = tuple(
+        Reading(metric, 50.0, "%", "measured", time.kernel.scope, Source("ncu", long[n % 400], long[n % 7]))
+        for n, time in enumerate(named)
+        for metric in ("occupancy.achieved", "bandwidth.dram.share", "warp.execution_efficiency")
+    )  # fmt: skip
+    verdicts = tuple(
+        verdict(
+            "unknown", name, name, metric=name, scope=replace(named[0].kernel.scope, kind=kind), value=1.0
+        )
+        for kind in ("run", "kernel")
+        for name in long
+    )
+    series = tuple(
+        MemorySeries(kind, tuple(map(float, range(9000))), tuple(float(n % 997) * 1e9 for n in range(9000)))
+        for kind in ("resident", "allocated", "reserved")
+    )
+    rows = tuple(
+        AccountRow("host", 1.0, Place(None, None, name, f"/src/{name[:50]}.py", 3), does="python")
+        for name in long
+    )
+    return replace(
+        base,
+        trace=replace(some.trace, kernels=named, timeline=full_timeline(5000, 5000)),
+        timeline=replace(full_timeline(5000, 5000), kind="threads"),
+        readings=(*base.readings, *readings),
+        verdicts=(*base.verdicts, *verdicts),
+        summaries=(*base.summaries, *(Summary(name, base.readings) for name in long)),
+        facts={**base.facts, **dict.fromkeys(long, long[0])},
+        tools=dict.fromkeys(long, long[0]),
+        notes=tuple(map(Fact.message, long)),
+        passes=tuple(PassResult("trace", name, "failed", message(name), name, 1.0) for name in long),
+        memory=series,
+        account=Account("run", 500.0, rows),
+    )  # fmt: skip
+
+
+def deep_stacks(seed: int = 5) -> tuple[Stacks, ...]:
+    """Three recordings of 20,000 stacks each, whose functions have long names."""
+    chance = random.Random(seed)
+
+    def stack() -> tuple[Frame, ...]:
+        names = (f"f{chance.randrange(300)}{'<int>' * 60}" for _ in range(12))
+        return tuple(Frame(name, f"lib{chance.randrange(9)}.so") for name in names)
+
+    return tuple(
+        Stacks(f"cycles {number}", "s", {stack(): 1.0 for _ in range(20_000)}) for number in range(3)
+    )

@@ -72,7 +72,8 @@ def data_table(
 class SortableTable(Block):
     """Thousands of rows that sort and filter in a page. `values` are what the cells of each column are sorted by.
 
-    `names` of the rows are found by the filter too; `reference` is the same for a format without scripts.
+    `names` of the rows are found by the filter too; `reference` is the same for a format without scripts. `seconds` are
+    those of all rows, also of those that are too many for the table.
     """
 
     table: DataTable
@@ -80,6 +81,17 @@ class SortableTable(Block):
     names: tuple[str, ...]
     hint: str = "part of a name"
     reference: tuple[Block, ...] = ()
+    seconds: tuple[float, ...] = ()
+
+    @property
+    def others(self) -> str:
+        """Return how many rows are not in the table, and how much of the time they have."""
+        left, whole = self.table.left, sum(self.seconds)
+        if not left:
+            return ""
+        share = 100 * sum(self.seconds[len(self.table.rows) :]) / whole if whole > 0 else 0.0
+        together = f", {format_quantity(share, '%')} of the time together," if share else ""
+        return f"{left:,} more{together} stand in the JSON document: profkit report RUN --format json"
 
     def plain(self) -> Sequence[Block]:
         """What its maker gave for formats without scripts."""
@@ -96,6 +108,7 @@ def sortable_table(
     hint: str = "part of a name",
     reference: tuple[Block, ...] = (),
     most: int = _MOST,
+    seconds: Sequence[float] = (),
 ) -> SortableTable:
     """A table that sorts and filters, of the first `most` rows; `names` are found by the filter too."""
     first = rows[:most]
@@ -106,7 +119,9 @@ def sortable_table(
         if not c.hidden_when_empty or any(value not in (None, "") for value in own)
     ]
     made = data_table([c for c, _ in known], first, title=title, note=note, left=len(rows) - len(first))
-    return SortableTable(made, tuple(own for _, own in known), tuple(names[: len(first)]), hint, reference)
+    return SortableTable(
+        made, tuple(own for _, own in known), tuple(names[: len(first)]), hint, reference, tuple(seconds)
+    )
 
 
 def _value(value: CellValue | Text) -> CellValue:

@@ -341,7 +341,7 @@ class View:
     """A result as it is shown. `label` is its verdict; `headline` are the lines below it, the reason first.
 
     `warning` stands above everything: what follows may not hold, or is not all of it. A short screen has no facts of
-    `wide` labels, and a page has those of `below` further down.
+    `wide` labels, and a page has those of `below` further down. A page of it is at most `page_bytes` long.
     """
 
     title: Text
@@ -353,6 +353,7 @@ class View:
     below: frozenset[str] = frozenset()
     command: str = ""  # what was run
     warning: Text = ""
+    page_bytes: int | None = None
 
 
 def walk(blocks: Sequence[Block]) -> Iterator[Block]:

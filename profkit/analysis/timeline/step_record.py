@@ -270,13 +270,13 @@ class _Record:
             yield LaneMarks(lane, (process, 1, number, order, at), Marks.of(starts, ends, numbers))
         for (process, thread), parts in sorted(self._calls.items()):
             marks = Marks.joined(parts)
-            rows = [self._call_rows[row] for row in marks.what.tolist()]
-            ends = [self._copied.get(key, 1 << 62) for _, key in rows]
-            waits = (marks.end >= np.array(ends)) & (marks.end - marks.start >= SHORTEST_WAIT)
+            made = [self._call_rows[row] for row in marks.what.tolist()]
+            copied = [self._copied.get(key, 1 << 62) for _, key in made]
+            waits = (marks.end >= np.array(copied)) & (marks.end - marks.start >= SHORTEST_WAIT)
             marks.what = np.array(
                 [
                     self._call_label(name, self._launched.get(key), waits=waited)
-                    for (name, key), waited in zip(rows, waits.tolist(), strict=True)
+                    for (name, key), waited in zip(made, waits.tolist(), strict=True)
                 ]
             )
             yield LaneMarks(

@@ -162,7 +162,7 @@ def sortable_html(block: SortableTable, text: Callable[[Text], Html]) -> Html:
             zip(table.rows, block.names, zip(*block.values, strict=True), strict=True)
         )
     ]
-    parts = {"title": table.title, "head": table_head(table), "rows": together(rows), "left": table.left}
+    parts = {"title": table.title, "head": table_head(table), "rows": together(rows), "left": block.others}
     return filled("sortable.html.j2", hint=block.hint, note=text(table.note), **parts)
 
 

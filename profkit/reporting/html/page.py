@@ -37,6 +37,7 @@ from profkit.reporting.html.elements import (
     text,
     together,
 )
+from profkit.reporting.html.page_size import PageLimits, next_limits, view_within
 from profkit.reporting.html.timeline import timeline_data, timeline_html
 from profkit.reporting.view import (
     Block,
@@ -64,10 +65,24 @@ FIRST_SCRIPT = "theme.js"  # before anything is painted: a page in the wrong col
 
 
 def render(view: View, *, inline: bool = False) -> str:
-    """The view as HTML, as text for UTF-8. An `inline` page stands in another one, and begins with the answer."""
-    blocks = PageBlocks()
+    """The view as HTML, as text for UTF-8. An `inline` page stands in another one, and begins with the answer.
+
+    A view that has a number of bytes to stay below is shown with as much of it as that takes.
+    """
     if inline:
         view = replace(view, facts=tuple(fact for fact in view.facts if fact[0] not in view.wide))
+    made = _rendered(view, inline=inline)
+    limits: PageLimits | None = None
+    while view.page_bytes is not None and (size := len(made.encode())) > view.page_bytes:
+        limits = next_limits(limits, size, view.page_bytes)
+        if limits is None:
+            break
+        made = _rendered(view_within(view, limits), inline=inline)
+    return made
+
+
+def _rendered(view: View, *, inline: bool) -> str:
+    blocks = PageBlocks()
     head, body = blocks.head(view), together(map(blocks.block, view.blocks))
     sources = blocks.sources()
     style, script = (

@@ -72,6 +72,7 @@ _WIDE = frozenset({"Time", "Passes", "Machine", "Started", "Commit"})
 _REASONS = 2  # why targets are not known, in the first line
 _NAMED = 3  # targets that are not known are named, up to so many
 _NOTES = 4  # on a short screen
+_PAGE_BYTES = 500_000  # what opens at once, also when it came by mail
 
 
 def view(
@@ -103,6 +104,7 @@ def view(
         below=_facts_below(document, facts),
         command=command_line(document),
         warning=warning,
+        page_bytes=_PAGE_BYTES,
     )
 
 

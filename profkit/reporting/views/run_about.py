@@ -205,6 +205,7 @@ def kernel_table(
         note="A name tells the whole one where the pointer rests.",
         reference=tuple(otherwise),
         most=_MOST_KERNELS,
+        seconds=[row.time.total if row.time is not None else 0.0 for row in kernels],
     )
 
 
