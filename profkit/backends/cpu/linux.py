@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from profkit.analysis.stacks.files import read_speedscope
 from profkit.analysis.stacks.merge import python_functions
@@ -23,7 +25,7 @@ from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave
 from profkit.backends.source_lines import program_file, source_places, with_text
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
-from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Timeline, Workload
+from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Workload
 from profkit.profilers.perf.command import (
     FREQUENCY,
     inject_argv,
@@ -38,7 +40,7 @@ from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
-from profkit.profilers.perf.thread_lanes import read_thread_lanes
+from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
 from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
@@ -54,6 +56,7 @@ STARTING = 0.5  # seconds of a recording of its own: perf, and reading the stack
 READING = 0.3  # seconds: 5,000 samples at most, without their callers
 # Records of switches are small and many: of 50,000 switches a second 6 MB a second. Longer programs do without.
 LONGEST_SWITCHED = 60.0  # s
+_Found = TypeVar("_Found")
 DATA, _JIT, TEXT, SWITCHED = "trace.perf.data", "trace.jit.data", "trace.script.txt", "trace.switches.txt"
 
 
@@ -153,16 +156,18 @@ class SampledTrace(Pass):
         if not report.stacks:
             return PassFindings(notes=report.warnings, facts=facts)
         stacks = report.stacks[0]
+        wall = self._switched(folder / TEXT, read_wall_stacks)
+        drawn = (wall, *report.stacks) if wall is not None else report.stacks
         python = python_functions(stacks)
         deep = any(len(frames) > 1 for frames in stacks.weights)
         return PassFindings(
             profiles=(*report.profiles[:2], *([python] if python is not None else ())),
             stacks=report.stacks,
-            timeline=self._timeline(folder / TEXT),
+            timeline=self._switched(folder / TEXT, read_thread_lanes),
             sampled=self._sampled(folder / TEXT),
             facts=facts,
             notes=report.warnings,
-            artifacts=leave_stacks(self.context, report.stacks, "trace") if deep else (),
+            artifacts=leave_stacks(self.context, drawn, "trace") if deep else (),
         )
 
     def _join_stacks(self) -> None:
@@ -173,13 +178,13 @@ class SampledTrace(Pass):
                 others = [one for one in read_speedscope(place) if not is_wall_time(one)]
                 leave_stacks(self.context, (joined, *others), "stacks")
 
-    def _timeline(self, text: Path) -> Timeline | None:
-        """When the threads of a program in machine code ran and waited; it is read before the switches are removed."""
+    def _switched(self, text: Path, read: Callable[[Path, Path, Path], _Found | None]) -> _Found | None:
+        """What `read` finds of the threads of a program in machine code, before the switches are removed."""
         program, switched = program_file(self.context.workload), self.folder / SWITCHED
         if self.context.workload.python is not None or program is None or not switched.is_file():
             return None
         with contextlib.suppress(UnreadableReport):
-            return read_thread_lanes(switched, text, program)
+            return read(switched, text, program)
         return None
 
     def _sampled(self, text: Path) -> SampledTime | None:

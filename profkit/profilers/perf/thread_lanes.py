@@ -6,12 +6,14 @@ A lane shows when a thread ran, waited, and could run without having a processor
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from profkit.analysis.stacks.merge import KERNEL
+from profkit.analysis.stacks.wall_time import WallStack, WallThread, wall_time
 from profkit.analysis.timeline.thread_record import Stretch, ThreadRecord, threads_timeline
-from profkit.core.types import Frame, MarkKind, MarkLabel, Timeline
+from profkit.core.types import Frame, MarkKind, MarkLabel, Stacks, Timeline
 from profkit.profilers.perf.script import parse_frame
 from profkit.profilers.perf.source_lines import native_samples, waits_for_what
 from profkit.profilers.perf.switches import IN, JOIN, OUT, PREEMPTED, is_switch, length_class, switch_records
@@ -86,6 +88,67 @@ def read_thread_lanes(switched: Path, text: Path, program: Path) -> Timeline | N
     return threads_timeline(_records(lanes, sampled), lanes.last - lanes.first, names)
 
 
+MOST_NAMED_THREADS = 24  # with a frame of their own in the flame graph
+
+
+def read_wall_stacks(switched: Path, text: Path, program: Path) -> Stacks | None:
+    """The wall time of all threads as stacks, those that wait among them; None where the recording has no switch.
+
+    How long a thread ran and waited is counted by its switches; samples divide that by stack. Raises UnreadableReport
+    where a file cannot be read.
+    """
+    lanes = _Lanes(_read_samples(text, program.name))
+    for process, thread, at, what in switch_records(switched):
+        lanes.add(process, thread, at, what)
+    ran: dict[bytes, Counter[tuple[Frame, ...]]] = {}
+    waited: dict[tuple[bytes, str], Counter[tuple[Frame, ...]]] = {}
+    for _, thread, at, event, period, lines in native_samples(text):
+        frames = tuple(one for line in reversed(lines) if (one := parse_frame(line)) is not None)
+        if is_switch(event):
+            kind = waits_for_what(lines)
+            own = tuple(one for one in frames if one.library != KERNEL)
+            waited.setdefault((thread, kind), Counter())[own] += lanes.lengths.get((thread, at), 0.0)  # type: ignore[assignment]
+        else:
+            ran.setdefault(thread, Counter())[frames] += period  # type: ignore[assignment]
+    order = sorted(lanes.seconds, key=lambda one: -lanes.seconds[one][_RUNS])
+    own_frame = set(order[:MOST_NAMED_THREADS])
+    threads: list[WallThread] = []
+    for number, (thread, process) in enumerate(lanes.processes.items(), 1):
+        name = "main" if thread == process else f"thread {number}" if thread in own_frame else "other threads"
+        threads.append(WallThread(name, list(_wall_stacks(thread, lanes, ran.get(thread), waited))))
+    return wall_time(threads)
+
+
+def _wall_stacks(
+    thread: bytes,
+    lanes: _Lanes,
+    ran: Counter[tuple[Frame, ...]] | None,
+    waited: dict[tuple[bytes, str], Counter[tuple[Frame, ...]]],
+) -> Iterator[WallStack]:
+    """The seconds of one thread by stack; what no sample was taken of stands below the thread itself."""
+    waits: dict[str, float] = {}
+    for what, seconds in lanes.seconds.get(thread, Counter[str | int]()).items():
+        if what == _RUNS:
+            for frames, share in _shares(ran):
+                yield WallStack(frames, ran=share * seconds)
+        else:
+            kind = "queue" if what == _QUEUES else lanes.kind_of(thread, what)
+            waits[kind] = waits.get(kind, 0.0) + seconds
+    for kind, waiting in waits.items():
+        shown = "lock" if kind == JOIN else kind
+        for frames, share in _shares(waited.get((thread, kind))):
+            yield WallStack(frames, waits={shown: share * waiting})
+
+
+def _shares(weights: Counter[tuple[Frame, ...]] | None) -> Iterator[tuple[tuple[Frame, ...], float]]:
+    whole = sum(weights.values()) if weights else 0.0
+    if not weights or whole <= 0:
+        yield (), 1.0
+        return
+    for frames, weight in weights.items():
+        yield frames, weight / whole
+
+
 class _Lanes:
     """Collects what each thread did from one switch to the next; takes the switches in order."""
 
@@ -99,6 +162,11 @@ class _Lanes:
             bytes, tuple[float, str, str]
         ] = {}  # when what it does began, what, and the kind of a wait
         self._pending: dict[bytes, bytes] = {}  # the time of the sample of the switch that comes next
+        self._sampled_wait: dict[bytes, bytes] = {}  # that of the wait a thread is in
+        self.seconds: dict[bytes, Counter[str | int]] = {}  # of each thread, by what it did
+        self.lengths: dict[
+            tuple[bytes, bytes], float
+        ] = {}  # of sampled waits, by thread and time of the sample
 
     def add(self, process: bytes, thread: bytes, at: bytes, what: list[bytes]) -> None:
         """Add one record, as `switches.switch_records` yields it."""
@@ -109,20 +177,35 @@ class _Lanes:
         if what == IN:
             if did == _WAITS:
                 length = length_class(now - begun)
-                self.parts.add(thread, begun, now, kind or length)
+                self._count(thread, begun, now, kind or length)
+                if (sample := self._sampled_wait.pop(thread, None)) is not None:
+                    self.lengths[thread, sample] = now - begun
                 if kind:
                     self.by_class.setdefault((thread, length), Counter())[kind] += 1
             elif did == _QUEUES:
-                self.parts.add(thread, begun, now, _QUEUES)
+                self._count(thread, begun, now, _QUEUES)
             self._since[thread] = now, _RUNS, ""
         elif what in (OUT, PREEMPTED):
             if did == _RUNS:
-                self.parts.add(thread, begun, now, _RUNS)
+                self._count(thread, begun, now, _RUNS)
             sample = self._pending.pop(thread, b"")
+            if sample and what == OUT:
+                self._sampled_wait[thread] = sample
             kind = self._sampled.kinds.get((thread, sample), "")
             self._since[thread] = now, _WAITS if what == OUT else _QUEUES, kind
         elif is_switch(what[0].removesuffix(b":")):
             self._pending[thread] = at
+
+    def _count(self, thread: bytes, begin: float, end: float, what: str | int) -> None:
+        self.parts.add(thread, begin, end, what)
+        self.seconds.setdefault(thread, Counter())[what] += end - begin  # type: ignore[assignment]
+
+    def kind_of(self, thread: bytes, what: str | int) -> str:
+        """The kind of a wait; one that was not sampled is like those of its thread that are about as long."""
+        if isinstance(what, str):
+            return what
+        near = (self.by_class.get((thread, one)) for one in (what, what + 1, what - 1))
+        return next((one.most_common(1)[0][0] for one in near if one), "")
 
 
 def _read_samples(text: Path, program: str) -> _Sampled:
@@ -168,8 +251,8 @@ def _records(lanes: _Lanes, sampled: _Sampled) -> list[ThreadRecord]:
             counts = named.get((thread, part))
             latest = counts.most_common(1)[0][0] if counts else latest
             begin = begun + part * parts.width - first
-            for state, seconds in sums.items():
-                label = _label(thread, state, latest, sampled, lanes.by_class)
+            for what, seconds in sums.items():
+                label = _label(thread, what, latest, sampled, lanes)
                 record.stretches.append(Stretch(begin, begin + parts.width, seconds, label))
         records.append(record)
     return records
@@ -180,19 +263,13 @@ def _label(
     what: str | int,
     running: str,
     sampled: _Sampled,
-    by_class: dict[tuple[bytes, int], Counter[str]],
+    lanes: _Lanes,
 ) -> MarkLabel:
-    """Return the label of what a thread did.
-
-    A wait that was not sampled is labelled as those of its thread that are about as long.
-    """
+    """Return the label of what a thread did, with the place at which most of it was seen."""
     if what == _RUNS:
         return MarkLabel("native", running)
     if what == _QUEUES:
         return MarkLabel("processor-wait", running)
-    kind = what if isinstance(what, str) else ""
-    if isinstance(what, int):
-        near = (by_class.get((thread, length)) for length in (what, what + 1, what - 1))
-        kind = next((kinds.most_common(1)[0][0] for kinds in near if kinds), "")
+    kind = lanes.kind_of(thread, what)
     places = sampled.places.get((thread, kind))
     return MarkLabel(_KINDS.get(kind, "waiting"), places.most_common(1)[0][0] if places else "")

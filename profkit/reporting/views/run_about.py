@@ -209,6 +209,7 @@ def kernel_table(
     )
 
 
+_OF_PERF = "artifacts/trace.speedscope.json"
 _FLAMES = 3  # sampled events that are drawn
 
 
@@ -219,6 +220,8 @@ def flame_section(extras: Extras) -> Iterator[Section]:
     """
     wall = [one for one in extras.stacks if is_wall_time(one)]
     deep = [one for one in extras.stacks if not is_wall_time(one) and not any(map(_has_python, one.weights))]
+    if wall and not any(map(_has_python, wall[0].weights)):
+        deep = []  # of the same recording: the wall time has them, and what waits beside them
     chosen, native = (wall[:1], deep) if wall else (list(extras.stacks[:_FLAMES]), [])
     graphs = _flame_graphs(chosen)
     if not graphs:
@@ -243,6 +246,11 @@ def _has_python(frames: Sequence[Frame]) -> bool:
 
 def _joined_note(wall: Stacks, extras: Extras) -> Text:
     """Whether native code is in it, and the file for other viewers."""
+    if not any(map(_has_python, wall.weights)):
+        known, place = "How long each thread ran and waited is counted; samples say where.", _OF_PERF
+        if not extras.has(place):
+            return soft(known)
+        return joined(soft(f"{known} For speedscope.app: "), Span(place, link=place), soft("."))
     inner = {frame.library for frames in wall.weights for frame in frames} - {THREAD, WAIT, PYTHON, None}
     known = (
         "Native functions are those in which a thread was seen at the time of its stack of Python."

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from profkit.analysis.stacks.files import flame_of
+from profkit.analysis.stacks.wall_time import is_wall_time
 from profkit.core.types import Timeline
-from profkit.profilers.perf.thread_lanes import read_thread_lanes
+from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "perf"
@@ -72,3 +74,41 @@ def test_a_recording_without_switches_has_no_lanes(tmp_path: Path) -> None:
     (tmp_path / "script.txt").write_text(SLEEPS)
     (tmp_path / "switches.txt").write_text("7/7  10.000000:        cpu-clock: \n")
     assert read_thread_lanes(tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app")) is None
+
+
+def test_wall_time_has_a_stack_for_each_wait_and_the_seconds_that_the_switches_count(tmp_path: Path) -> None:
+    (tmp_path / "script.txt").write_text(SLEEPS)
+    (tmp_path / "switches.txt").write_text(SWITCHES)
+    made = read_wall_stacks(tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app"))
+    assert made is not None
+    assert is_wall_time(made)
+    found = {tuple(frame.function for frame in stack): seconds for stack, seconds in made.weights.items()}
+    near = pytest.approx
+    assert found == {
+        ("main", "crunch"): near(0.9, abs=1e-4),
+        ("main", "waits for a processor"): near(0.1, abs=1e-4),
+        ("thread 2",): near(0.5, abs=1e-4),  # it ran, and no sample says where
+        ("thread 2", "Worker::rest", "clock_nanosleep@@GLIBC_2.17", "sleeps"): near(0.5, abs=1e-4),
+    }
+    flame = flame_of(made)
+    assert flame is not None
+    assert {box.name: box.kind for box in flame.boxes if box.kind != "native"} == {
+        "main": "thread", "thread 2": "thread", "waits for a processor": "processor", "sleeps": "sleep",
+    }  # fmt: skip
+
+
+def test_wall_time_of_a_recording_is_as_long_as_its_lanes() -> None:
+    files = DATA / "switches.waits.txt", DATA / "script.waits.txt", Path("/app/feed")
+    lanes, made = read_thread_lanes(*files), read_wall_stacks(*files)
+    assert lanes is not None
+    assert made is not None
+    whole = sum(sum(lane.lengths) for lane in lanes.lanes) / 1e9
+    assert sum(made.weights.values()) == pytest.approx(whole, rel=0.02)
+    assert any(stack[-1].function == "waits for a lock" for stack in made.weights)
+
+
+def test_a_recording_without_switches_has_no_wall_time(tmp_path: Path) -> None:
+    (tmp_path / "script.txt").write_text(SLEEPS)
+    (tmp_path / "switches.txt").write_text("7/7  10.000000:        cpu-clock: \n")
+    files = tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app")
+    assert read_wall_stacks(*files) is None
