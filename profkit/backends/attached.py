@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from profkit.backends import PassFindings, RunContext
-from profkit.backends.cpu.linux import DATA, TEXT, SampledTrace
+from profkit.backends.cpu.linux import DATA, LONGEST_SWITCHED, SWITCHED, TEXT, SampledTrace
 from profkit.backends.passes import leave_stacks
 from profkit.backends.source_lines import with_source
 from profkit.core import process
@@ -20,7 +20,7 @@ from profkit.core.errors import Fault, MachineError, UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import Fact, PassPlan, PassResult, Step
 from profkit.profilers import py_spy
-from profkit.profilers.perf.command import attach_argv, script_argv
+from profkit.profilers.perf.command import attach_argv, script_argv, switches_argv
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.programs import ask_tool, find_tool
 from profkit.profilers.stacks import read_stacks
@@ -111,8 +111,14 @@ class AttachedNative(Attached):
             clock=not self.perf.hardware_ok,
             perf=self.program,
             options=self.perf.record_options,
+            switches=self._switches,
         )
         return (Step("trace", argv, (f"artifacts/{DATA}",), tool=self.plan.tool, fine=_TARGET_ENDED),)
+
+    @property
+    def _switches(self) -> bool:
+        """Whether it is noted when threads wait: of longer recordings that is too much."""
+        return self.perf.switches_ok and self.seconds <= LONGEST_SWITCHED
 
     def look(self, pids: Iterable[int]) -> None:  # noqa: ARG002
         """Only itself is recorded, and what it starts meanwhile."""
@@ -123,6 +129,10 @@ class AttachedNative(Attached):
         folder, plan = context.folder / "artifacts", self.plan
         words = script_argv(folder / DATA, folder / TEXT, perf=self.program, offsets=True)
         process.run(words, timeout=Step.after_limit)
+        if self._switches:
+            process.run(
+                switches_argv(folder / DATA, folder / SWITCHED, perf=self.program), timeout=Step.after_limit
+            )
         trace = SampledTrace(context, self.perf, None, beside=False)
         try:
             return trace.read(plan, PassResult(plan.name, plan.tool, "finished"))

@@ -230,6 +230,7 @@ def _with_findings(
         readings=usage_readings(watch.peak, busy, "psutil"),
         time_split=time_split(watch.usage, None, watch.use),
         profiles=findings.profiles,
+        timeline=findings.timeline,
         sampled=(findings.sampled,) if findings.sampled is not None else (),
         notes=(note, *findings.notes),
     )

@@ -115,7 +115,14 @@ def record_options(version: str | None) -> tuple[str, ...]:
 
 
 def attach_argv(
-    pid: int, seconds: float, output: Path, *, clock: bool, perf: str, options: Sequence[str] = ()
+    pid: int,
+    seconds: float,
+    output: Path,
+    *,
+    clock: bool,
+    perf: str,
+    options: Sequence[str] = (),
+    switches: bool = False,
 ) -> tuple[str, ...]:
     """Return the command that records a running process, and what it starts meanwhile, for `seconds`.
 
@@ -127,7 +134,14 @@ def attach_argv(
     event: Event = "cpu-clock" if clock else "cycles"
     workload = ("sleep", f"{seconds:g}")
     argv = record_argv(
-        workload, output, event=event, call_graph="dwarf", perf=perf, frequency=frequency, options=options
+        workload,
+        output,
+        event=event,
+        call_graph="dwarf",
+        perf=perf,
+        frequency=frequency,
+        options=options,
+        switches=switches,
     )
     return (*argv[: argv.index("-o")], "-p", str(pid), *argv[argv.index("-o") :])
 

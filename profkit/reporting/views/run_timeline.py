@@ -9,7 +9,18 @@ from profkit.analysis.kernel_names import short_name
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Lane, MarkKind, MarkLabel, RunDocument, Timeline
 from profkit.reporting.charts.timeline import TimelineGraph
-from profkit.reporting.view import Block, DataTable, Section, Span, TableColumn, Text, between, joined
+from profkit.reporting.view import (
+    Block,
+    DataTable,
+    PageOnly,
+    Paragraph,
+    Section,
+    Span,
+    TableColumn,
+    Text,
+    between,
+    joined,
+)
 from profkit.reporting.views.run_about import Extras
 from profkit.reporting.views.run_insights import relative_path
 
@@ -44,6 +55,15 @@ _KINDS: dict[MarkKind, str] = {
     "await": "awaits",
     "waiting": "waits; for what is not known",
 }
+# Of a program that ran already, why its threads have no lanes.
+_WATCHED = ("watched-and-goes-on", "watched-to-its-end")
+_NO_TIMES = {
+    "py-spy": "No timeline: py-spy counts how often a thread of a running program was in each stack, and not when. "
+    "A program that profkit starts itself has one."
+}
+_NO_SWITCHES = (
+    "No timeline: when threads of this program waited was not recorded, or nothing of it ran in that time."
+)
 # Of a device that is idle: what the host does meanwhile.
 _IDLE: dict[MarkKind, str] = {
     "launch": "idle: the host is in calls that launch",
@@ -67,6 +87,9 @@ def timeline_sections(document: RunDocument, extras: Extras) -> Iterator[Section
     ]
     if graphs:
         yield Section("Timeline", tuple(graphs), anchor=ANCHOR, repeats=True)
+    elif any(note.code in _WATCHED for note in document.notes):
+        why = _NO_TIMES.get(next((one.tool or "" for one in document.passes), ""), _NO_SWITCHES)
+        yield Section("Timeline", (PageOnly((Paragraph(why),)),), anchor=ANCHOR, repeats=True)
 
 
 def _graph(document: RunDocument, timeline: Timeline, extras: Extras) -> Iterator[Block]:

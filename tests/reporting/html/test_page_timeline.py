@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from profkit.core.types import ActivityBins, Lane, MarkLabel, RunDocument, Timeline
+from profkit.core.types import ActivityBins, Fact, Lane, MarkLabel, PassResult, RunDocument, Timeline
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import report_as_run
 from profkit.reporting.views.run_about import Extras
 from profkit.reporting.views.run_timeline import timeline_sections
-from tests import gpu_documents
+from tests import documents, gpu_documents
 from tests.answers.gpu.recordings import RECORDINGS
 from tests.answers.trial import recorded_document, truth_set
 from tests.conftest import ROOT
@@ -270,6 +270,26 @@ def test_a_run_without_a_timeline_has_no_section_and_one_mark_is_a_drawing(show:
     page.keyboard.press("ArrowRight")
     assert page.locator(".timeline-told").text_content().startswith("gemm<float>: 1 ns, 100.0 %")
     assert page.locator(".timeline-strip").is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("py-spy", "py-spy counts how often a thread"),
+        ("perf", "when threads of this program waited was not recorded"),
+    ],
+)
+def test_a_program_that_ran_already_has_a_line_that_says_why_its_threads_have_no_lanes(
+    show: Show, tool: str, said: str
+) -> None:
+    watched = Fact.of("watched-and-goes-on", pid=7, seconds=4.0)
+    passes = (PassResult("stacks", tool, "finished"),)
+    run = replace(documents.empty(), state="complete", notes=(watched,), passes=passes)
+    page = show(run).page
+    assert said in page.locator("#timeline").inner_text()
+    lanes = replace(timeline(), kind="threads")
+    assert "No timeline" not in render(replace(run, timeline=lanes))
+    assert "No timeline" not in render(replace(run, notes=()))
 
 
 def test_a_timeline_of_as_many_marks_as_there_may_be_is_small_and_soon_there(show: Show) -> None:
