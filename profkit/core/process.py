@@ -63,6 +63,7 @@ class ProcessOutcome:
     memory: tuple[
         tuple[float, int], ...
     ] = ()  # at each look: seconds since its start, resident bytes of its tree
+    begun: float = 0.0  # when it was started, on the clock of time.monotonic
     rss_counted: bool = False  # by the kernel; else `peak_rss` is the largest of what was seen now and then
 
     @property
@@ -168,6 +169,7 @@ def run(
         use=tree.use,
         memory=tuple(under_way.memory),
         main_thread=tree.main_thread,
+        begun=under_way.start,
         rss_counted=largest > 0,
     )
 

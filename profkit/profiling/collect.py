@@ -298,7 +298,7 @@ class RunCollector:
             result,
             readings=(*self.document.readings, *usage),
             time_split=time_split(typical.usage, _outside(main, start), typical.use),
-            memory=tuple(filter(None, (_resident(typical),))),
+            memory=tuple(filter(None, (_resident(typical, record.begun),))),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
@@ -554,10 +554,16 @@ def _entries(timings: Sequence[Timing]) -> int | None:
     return min((len(process.seconds) for process in timings[0].processes), default=None)
 
 
-def _resident(outcome: ProcessOutcome) -> MemorySeries | None:
-    """Return the memory of a plain process over its time; the peak is the kernel's where it counted."""
+def _resident(outcome: ProcessOutcome, begun: Sequence[float]) -> MemorySeries | None:
+    """Return the memory of a plain process over its time; the peak is the kernel's where it counted.
+
+    `begun`: when regions were entered in any of the processes, on the clock on which each of them was started.
+    """
     peak = float(outcome.peak_rss) if outcome.rss_counted else None
-    return memory_series("resident", outcome.memory, peak)
+    series = memory_series("resident", outcome.memory, peak)
+    inside = (moment - outcome.begun for moment in begun)
+    steps = tuple(sorted(round(moment, 4) for moment in inside if 0 <= moment <= outcome.seconds))
+    return replace(series, steps=steps) if series is not None else None
 
 
 def _merge_devices(known: tuple[Gpu, ...], reported: tuple[Gpu, ...]) -> tuple[Gpu, ...]:

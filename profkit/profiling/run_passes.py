@@ -246,6 +246,7 @@ class TimingRecord:
     outcomes: tuple[ProcessOutcome, ...]
     notes: tuple[Fact, ...] = ()
     disturbances: tuple[Disturbance, ...] = ()
+    begun: tuple[float, ...] = ()  # when regions were entered in any process, in s of time.monotonic
 
 
 def run_timing(
@@ -299,6 +300,7 @@ def run_timing(
             dict.fromkeys((*remarks, *(note for record in records for note in record.notes), *runs.endless))
         ),
         tuple(runs.disturbances),
+        tuple(moment for one in records for moment in one.begun),
     )
 
 

@@ -269,6 +269,9 @@ class MemorySeries:
     seconds: tuple[float, ...]
     bytes: tuple[float, ...]
     peak: float | None = None  # bytes, where something else tells the most: it may lie between two looks
+    steps: tuple[
+        float, ...
+    ] = ()  # when entries of the marked region began, in seconds as above; of many some
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from profkit.reporting.views.run_insights import where_text
 
 _MOST_LOOKS = 1000  # drawn of a series: profkit writes fewer, and a file may be anybody's
 _LARGEST = 1e18  # bytes: more is no memory
+_MOST_STEPS = 60  # lines in a chart of 600 px: closer ones are an area
 _LINES = 3  # that hold most
 _WORTH = 0.1  # of what the first of them holds
 _ROOM = 1.08  # times the most, so that the peak's name has a place above it
@@ -56,7 +57,10 @@ def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) 
         peak, of = max((max(size for _, size in looks), name) for name, looks, _ in known)
     marks: list[AnyMark] = []
     high = _ROOM * peak or 1.0
-    if title == "Process":
+    single = next((series.steps for _, _, series in known if series.steps), ())
+    if single:
+        marks += _single_steps(single, end, high)
+    elif title == "Process":
         marks += _steps(document, end, high)
     for number, (name, looks, _) in enumerate(known):
         edges = tuple((at, 0.0, size) for at, size in looks)
@@ -64,12 +68,12 @@ def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) 
         words = f"{name}: at most {largest} at a look, {format_quantity(looks[-1][1], 'B')} at the end"
         marks.append(Area(edges, f"area held w{number + 1}"))
         marks.append(Line(looks, f"curve w{number + 1}", words, name))
-    told = f"peak {format_quantity(peak, 'B')}"
-    marks.append(Line(((0.0, peak), (end, peak)), "peak", f"{told}, {of}"))
-    marks.append(Label(0.0, peak, told, "peak", sides="ra"))
-    words = (
-        f"{title}: {'; '.join(mark.hover for mark in marks if not isinstance(mark, Label) and mark.hover)}."
-    )
+    crest = f"peak {format_quantity(peak, 'B')}"
+    marks.append(Line(((0.0, peak), (end, peak)), "peak", f"{crest}, {of}"))
+    marks.append(Label(0.0, peak, crest, "peak", sides="ra"))
+    told = [one.hover for one in marks if isinstance(one, Line | Area) and one.hover and one.style != "step"]
+    told += [f"{plural(len(single), 'entry', 'entries')} of the region"] if single else []
+    words = f"{title}: {'; '.join(told)}."
     return Chart(
         "memory",
         f"Memory of the {title.lower()}",
@@ -110,6 +114,19 @@ def _steps(document: RunDocument, end: float, high: float) -> Iterator[AnyMark]:
     words = f"{plural(split.repeats, 'step')} of {step}, from {format_quantity(split.startup, 's')} on"
     yield Area(((split.startup, 0.0, high), (end, 0.0, high)), "steps", words)
     yield Label(split.startup, 0.94 * high, "steps", "steps", sides="r")
+
+
+def _single_steps(steps: Sequence[float], end: float, high: float) -> Iterator[AnyMark]:
+    """A line where each entry of the region began; of more than can be told apart every so many."""
+    known = [at for at in steps if isfinite(at) and 0 <= at <= end]
+    every = -(-len(known) // _MOST_STEPS) or 1
+    shown = known[::every]
+    for at in shown:
+        begins = f"an entry of the region begins at {format_quantity(at, 's')}"
+        yield Line(((at, 0.0), (at, high)), "step", begins)
+    if shown:
+        which = f"every {every}th entry" if every > 1 else "entries of the region"
+        yield Label(shown[0], 0.94 * high, which, "steps", sides="r")
 
 
 def _holding_lines(document: RunDocument) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, TypeAlias, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
@@ -154,6 +154,7 @@ def loaded_packages() -> dict[str, str]:
 
 # Entries whose time is kept; beyond, every second one is dropped and the stride doubled
 MOST_SECONDS = 65_536
+MOST_BEGUN = 480  # entries whose begin is kept: more than a chart can tell apart
 MOST_NAMES = 200  # regions told apart; a workload that numbers its names ("step 4711") has no end of them
 OTHER_REGIONS = "(other regions)"
 SAVE_PAUSE = 0.5  # seconds between two saves at region exits, and
@@ -214,6 +215,8 @@ class RegionSession:
         self._pid = os.getpid()
         self._depth = 0  # threads inside a region: the first one in and the last one out switch
         self._entered = 0  # outermost entries so far
+        self._begun: list[float] = []  # when they began, every so many
+        self._begun_every = 1
         self._quiet = 0
         self._regions: dict[str, _RegionCounts] = {}
         self._benchmarks: list[BenchmarkTimes] = []
@@ -240,12 +243,22 @@ class RegionSession:
                 self._depth += 1
                 if self._depth == 1:
                     self._entered += 1
+                    if self._timing:
+                        self._note_begin()
                     if self._entered in self._looks:
                         self._switch("enter", name)
                     elif self._ends and self._entered == self._looks.start - 1:
                         self.prepare()  # the last one before fills the caches
             start = perf_counter()
         self._thread.open.append((name, start, self._pid))
+
+    def _note_begin(self) -> None:
+        """Note when an outermost entry begins; of more than MOST_BEGUN every second one says the same."""
+        if (self._entered - 1) % self._begun_every == 0:
+            self._begun.append(monotonic())
+            if len(self._begun) >= MOST_BEGUN:
+                del self._begun[1::2]
+                self._begun_every *= 2
 
     def exit(self, name: str, iterations: int = 1) -> None:
         """Leave it; the outermost exit turns the instruments off before anything is noted."""
@@ -380,6 +393,7 @@ class RegionSession:
             spans_left_out=noted.left_out if noted is not None else 0,
             reference_loop=tuple(self._reference.seconds),
             clocks=tuple(self._looks_at.clocks) if self._looks_at is not None else (),
+            begun=tuple(round(moment, 4) for moment in self._begun),
             held_by=self._looks_at.held_by if self._looks_at is not None else (),
         )
 

@@ -55,6 +55,9 @@ class RegionRecord:
     spans: tuple[tuple[int, int], ...] = ()
     spans_left_out: int = 0  # later entries, of which only the number is kept
     reference_loop: tuple[float, ...] = ()  # seconds of fixed arithmetic between timed regions
+    begun: tuple[
+        float, ...
+    ] = ()  # when outermost entries began, in s of time.monotonic; of many every second one
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, after timed regions
     held_by: tuple[str, ...] = ()  # why the device held it down
 

@@ -71,6 +71,30 @@ def test_the_peak_the_steps_and_each_curve_tell_themselves_to_the_keyboard(show:
     ]
 
 
+@pytest.mark.parametrize("count", [3, 240])
+def test_each_entry_of_a_marked_region_is_a_line_where_it_began(show: Show, count: int) -> None:
+    steps = tuple(1.0 + 2.5 * n / count for n in range(count))
+    page = show(held(replace(RESIDENT, steps=steps))).page
+    curve = points(page.evaluate(LINE, "path.curve"))
+    lines = page.locator("#memory-over-time path.step").evaluate_all(
+        "all => all.map(one => one.getAttribute('d'))"
+    )
+    every = -(-count // 60)
+    per_second = (curve[3][0] - curve[0][0]) / 4.0
+    drawn = [(points(line)[0][0] - curve[0][0]) / per_second for line in lines]
+    assert drawn == [pytest.approx(at, abs=0.02) for at in steps[::every]]
+    assert page.locator("#memory-over-time path.steps").count() == 0
+    page.locator("#memory-over-time [role=img]").first.focus()
+    assert page.locator(".chart-tip").inner_text() == "an entry of the region begins at 1.00 s"
+
+
+@pytest.mark.parametrize("steps", [(float("nan"), -1.0, 9e9), (0.0,) * 100_000])
+def test_times_of_entries_that_are_none_or_too_many_are_no_harm(steps: tuple[float, ...]) -> None:
+    page = run_page(held(replace(RESIDENT, steps=steps)))
+    assert problems(page) == []
+    assert len(page) < 200_000
+
+
 @pytest.mark.parametrize(
     "series",
     [
