@@ -11,6 +11,7 @@ except ImportError:  # PyPy
     from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii
 
 LOST = "profkit: the result of this pass is lost: {}"  # a process of the workload says so, on standard error
+_NUMBERS = frozenset({int, float})
 
 
 def json_text(value: object) -> str:
@@ -19,6 +20,8 @@ def json_text(value: object) -> str:
         return encode_basestring_ascii(value.encode("utf-8", "replace").decode())
     if isinstance(value, dict):
         return "{" + ", ".join(f'"{key}": {json_text(part)}' for key, part in value.items()) + "}"
+    if type(value) is list and _NUMBERS.issuperset(map(type, value)):  # most of what is written
+        return repr(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(json_text, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else repr(value)
