@@ -10,7 +10,7 @@ import pytest
 
 from profkit.backends import PlanState, RunContext
 from profkit.backends.cpu.linux import RecordedStacks, SampledTrace, compiler_facts
-from profkit.backends.passes import AllocationsPass
+from profkit.backends.passes import AllocationsPass, sampled_runs
 from profkit.core.types import PassResult, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.perf.probe import PerfAbility
@@ -77,6 +77,14 @@ def test_perf_samples_the_run_of_the_stacks_and_no_run_of_its_own(tmp_path):
     assert again.steps[0].argv == workload.command == own.steps[0].argv[-2:]
     (marked,) = stacks.plan(replace(state, marked=True))
     assert marked.steps[0].argv == workload.command  # its region has iterations of its own in each pass
+
+
+def test_a_program_is_sampled_again_while_the_first_answer_stays_within_2_t_and_3_s() -> None:
+    for plain in (0.2, 0.7, 1.2, 2.0, 5.0):
+        count = sampled_runs(plain, plain)
+        assert count == 1 or plain * (1 + count) <= 2 * plain + 2.4
+    assert sampled_runs(0.7, 0.7) > 2 > sampled_runs(5.0, 5.0)
+    assert sampled_runs(2.2, 0.7) == 2  # on a busy machine
 
 
 def test_tracemalloc_lasts_until_a_region_whose_program_it_slows_down_before(tmp_path):
