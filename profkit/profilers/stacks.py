@@ -41,7 +41,10 @@ MANY_CHILDREN, SHORT = 10, 0.5
 MOSTLY_STOOD, LEAST_STOOD = 8, 8
 # Threads that took turns for so many seconds of a processor, and so much of it (0..1) without a place.
 TURNS, UNPLACED = 0.3, 0.3
-WAITS = 0.1  # of the first thread's time: if it waits for longer, its wall time gets a flame graph too
+# Two standard errors of a share of a third, as a share of the run, above which shares are called rough, and seconds of
+# a program that is long enough to be told so.
+ROUGH, LONG_ENOUGH = 0.05, 0.5
+WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
 
 
 def looks_like_stacks(head: bytes) -> bool:
@@ -90,6 +93,7 @@ class _Process:
     collecting: float = 0.0
     collected: dict[tuple[str, int], float] = field(default_factory=dict)  # the same by file and line
     count: int = 0
+    main_count: int = 0  # of these, of the main thread
 
 
 def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
@@ -105,11 +109,13 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
     lines = LineTally()
     collecting, children = _add_lines(lines, processes, first, marked)
     values = _seen_values(processes)
+    main_count, seconds = first.main_count, first.seconds
     for file in more:
-        run, _ = _read_processes(file)
-        beginning = min(run, key=lambda process: process.begun)
-        collecting += _add_lines(lines, run, beginning, marked)[0]
-        values |= {frame: value for frame, value in _seen_values(run).items() if frame not in values}
+        again, _ = _read_processes(file)
+        beginning = min(again, key=lambda process: process.begun)
+        main_count, seconds = main_count + beginning.main_count, seconds + beginning.seconds
+        collecting += _add_lines(lines, again, beginning, marked)[0]
+        values |= {frame: value for frame, value in _seen_values(again).items() if frame not in values}
     lines.give_work()
     table = FrameTable()
     running, waiting = StackMerger(table), StackMerger(table)
@@ -145,7 +151,7 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
         facts={name: value for name, value in facts.items() if value},
         profiles=(*tally.profiles(values), _threads(processes, first)),
         stacks=tuple(stacks),
-        warnings=tuple(_warnings(processes, first, torn)),
+        warnings=(*_warnings(processes, first, torn), *_rough_shares(main_count, seconds)),
         sampled=lines.sampled(values, collecting, children),
     )
 
@@ -344,6 +350,16 @@ def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator
         yield Fact("more-stacks")
 
 
+def _rough_shares(count: int, seconds: float) -> Iterator[Fact]:
+    """Say how well shares are known where samples are few: p (1 - p) / n is the variance of a share p of n samples.
+
+    Samples at nearly even moments are somewhat surer than that, and some that stand for long calls less sure.
+    """
+    error = 2 * math.sqrt(1 / 3 * 2 / 3 / max(1, count))
+    if count > 0 and seconds >= LONG_ENOUGH and error > ROUGH:
+        yield Fact.of("rough-shares", count=count, points=f"{100 * error:.0f}")
+
+
 # ------------------------------------------------------------ lines into processes
 
 
@@ -410,6 +426,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         before = process.sums.get((node, thread, inside), (0.0, 0.0))
         process.sums[node, thread, inside] = (before[0] + max(0.0, wall), before[1] + max(0.0, cpu))
         process.count += count
+        process.main_count += count if thread == 0 else 0
     process.monotonic = float(line.get("monotonic", process.monotonic))
     process.natives |= {int(number): int(native) for number, native in line.get("natives", ())}
     for thread, node, at in line.get("moments", ()):

@@ -172,7 +172,26 @@ def test_a_torn_line_is_passed_over_and_said(tmp_path: Path, recorded: Report) -
     report = read_stacks(torn)
     assert "1 line of the sampled stacks could not be read" in " ".join(spoken_lines(report.warnings))
     assert of(report, "sampled-functions").hotspots[0].function == "collatz"
-    assert recorded.warnings == ()
+    assert [one.code for one in recorded.warnings] == ["rough-shares"]  # a short program
+
+
+def test_shares_of_few_samples_are_said_to_be_rough_and_those_of_many_are_not(tmp_path: Path) -> None:
+    document = {
+        "schema": "profkit.stacks/1",
+        "process": "1.1",
+        "cost": 0.01,
+        "entries": 0,
+        "threads": [[0, "main"]],
+    }
+    said = {}
+    for count, seconds in ((200, 1.0), (400, 1.0), (20, 0.1)):
+        path = tmp_path / f"{count}.jsonl"
+        samples = [[1, 0, 0, 1000, 1000, count]]
+        path.write_text(json.dumps({**document, "seconds": seconds, "samples": samples}) + "\n")
+        said[count] = [fact.code for fact in read_stacks(path).warnings if fact.code == "rough-shares"]
+        twice = [fact.code for fact in read_stacks(path, [path]).warnings if fact.code == "rough-shares"]
+        assert twice == []  # two runs of it have twice the samples, or took no time
+    assert said == {200: ["rough-shares"], 400: [], 20: []}
 
 
 def test_only_the_region_counts_where_one_was_entered(tmp_path: Path) -> None:
