@@ -23,11 +23,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import TypeAlias
 
+from profkit.backends.passes import sampled_runs
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 
+samples: list[int] = []  # of profkit, in each run
 Shares: TypeAlias = "dict[str, float]"
 LIMIT = 0.03
 HEAD = """
@@ -282,10 +285,22 @@ def environment(out: Path | None) -> dict[str, str]:
 
 
 def by_profkit(python: str, script: Path, folder: Path, parts: dict[int, str]) -> Shares:
-    out = folder / "stacks.jsonl"
-    out.unlink(missing_ok=True)
-    run([python, str(script), str(folder / "truth")], environment(out))
-    sampled = read_stacks(out).sampled
+    """Sample a program as often as the stacks pass does; the truth is that of these runs together."""
+    argv = [python, str(script), str(folder / "truth")]
+    begun, before = perf_counter(), os.times()
+    run(argv, environment(None))
+    plain, after = perf_counter() - begun, os.times()
+    own = after.children_user + after.children_system - before.children_user - before.children_system
+    count = sampled_runs(plain, own)
+    outs, truth = [folder / f"stacks-{number}.jsonl" for number in range(count)], Counter[str]()
+    for out in outs:
+        out.unlink(missing_ok=True)
+        run(argv, environment(out))
+        truth.update(json.loads((folder / "truth").read_text()))
+    (folder / "truth").write_text(json.dumps(truth))
+    report = read_stacks(outs[0], outs[1:])
+    samples.append(int(report.facts["samples"]))
+    sampled = report.sampled
     assert sampled is not None
     threads = script.stem.removesuffix("_program") in OF_THREADS
     return by_part(
@@ -374,6 +389,7 @@ def main() -> int:
                 if name in OF_THREADS and tool == "pyinstrument":  # it samples the main thread alone
                     continue
                 worst: list[float] = []
+                samples.clear()
                 seen: dict[str, list[float]] = {}
                 for _ in range(rounds):
                     found = measure(python, script, folder, parts)
@@ -382,7 +398,7 @@ def main() -> int:
                     worst.append(max(map(abs, off.values())))
                     for part, points in off.items():
                         seen.setdefault(part, []).append(points)
-                print(f"  {tool}: off by at most {100 * max(worst):.1f} points ("
+                print(f"  {tool}: {samples or ''} off by at most {100 * max(worst):.1f} points ("
                       + ", ".join(f"{100 * one:.1f}" for one in worst) + ")")  # fmt: skip
                 for part, points in seen.items():
                     print(
