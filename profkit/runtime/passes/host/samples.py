@@ -1,9 +1,9 @@
 """Samples the Python stacks of one process, and adds them to a file that it shares with all others of the workload.
 
-A thread of our own wakes up two hundred times a second, at moments that are fixed beforehand, and looks at the stacks
-of all others. A sample stands for the moments since the one before: where nobody else could get the interpreter's lock
-for a while, those that passed meanwhile are not lost. It weighs as much processor time as its thread used per wall
-time. Both are kept for each stack.
+A thread of our own wakes up two hundred times a second, and up to five hundred times until it has a thousand samples of
+a program that computes, at moments that are fixed beforehand, and looks at the stacks of all others. A sample stands
+for the moments since the one before: where nobody else could get the interpreter's lock for a while, those that passed
+meanwhile are not lost. It weighs as much processor time as its thread used per wall time. Both are kept for each stack.
 
 The file is JSON lines: each is one write of one process, and stands for itself or is passed over. A process that is
 killed loses what came after its last write, at most 0.3 s or a fiftieth of its time.
