@@ -1,1 +1,1 @@
-"""Types, errors, statistics, processes and text formatting: what every other package uses."""
+"""Types, errors, statistics, processes and text formatting: what every other package builds on."""

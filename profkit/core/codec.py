@@ -1,7 +1,7 @@
-"""The model's frozen types to plain JSON data and back, by their own type hints.
+"""Convert the model's frozen types to plain JSON data and back, guided by their own type hints.
 
-JSON knows no NaN and no infinity: a number that is none is written as null. What does not fit the types is
-refused with its place in the document; fields nobody knows are passed over, absent ones take their default.
+JSON has no NaN and no infinity: such a number is written as null. Data that does not fit the types is refused
+with its place in the document; unknown fields are ignored, and absent ones take their default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _Decoder: TypeAlias = Callable[[Any, str], Any]  # data, and its place in the do
 
 
 def to_plain_data(value: object) -> Json:
-    """Any of the model's types as plain JSON data; a number that is none (NaN, infinity) becomes null."""
+    """Convert a value of the model to plain JSON data; NaN and infinity become null.
+
+    Raises TypeError for a value of any other type.
+    """
     kind: Any = type(value)
     if value is None or kind is bool or kind is int:
         return cast("Json", value)
@@ -50,7 +53,10 @@ def to_plain_data(value: object) -> Json:
 
 
 def map_text(value: _T, change: Callable[[str], str]) -> _T:
-    """The value with each text in it changed: of a dataclass, a tuple, a list or a mapping also those inside."""
+    """Return the value with `change` applied to each text in it.
+
+    Also to those inside dataclasses, tuples, lists and mappings.
+    """
     return cast("_T", _map_text(value, change))
 
 
@@ -68,9 +74,9 @@ def _map_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def is_finite_number(value: object) -> TypeGuard[float]:
-    """Whether a foreign value is a number that can be computed with: as a float it is finite, and so is its square.
+    """Return whether a value from outside is a number that is safe to compute with.
 
-    `math.isfinite` fails on a whole number of 400 digits.
+    Its square is finite as a float, too. `math.isfinite` fails on a whole number of 400 digits.
     """
     return (
         isinstance(value, (int, float))
@@ -80,9 +86,10 @@ def is_finite_number(value: object) -> TypeGuard[float]:
 
 
 def json_text(document: Mapping[str, object]) -> str:
-    """A document as JSON text, a line for each field, and for each item of one: short, and quick to write.
+    """Encode a document as JSON text with one line for each field, and one for each item of a field.
 
-    Python's own line breaks, one for each number, make it ten times slower.
+    That is short and quick to write: `json`'s own indentation, one line for each number, makes it ten times
+    slower.
     """
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     fields = []
@@ -99,12 +106,12 @@ def json_text(document: Mapping[str, object]) -> str:
 
 
 def _all_numbers(values: Sequence[object]) -> bool:
-    """Whether these are finite floats and nothing else: samples are most of a document, a hundred to a region."""
+    """Return whether the values are all finite floats: the fast path for samples, which are most of a document."""
     return set(map(type, values)) == {float} and all(map(math.isfinite, cast("Sequence[float]", values)))
 
 
 def valid_text(text: str) -> str:
-    """The text without lone surrogates: Python's name for a file that is not UTF-8 is no valid JSON."""
+    """Replace lone surrogates in a text: Python's name for a file that is not UTF-8 has them, and JSON must not."""
     if text.isascii():
         return text
     try:
@@ -115,15 +122,18 @@ def valid_text(text: str) -> str:
 
 
 def from_plain_data(kind: type[_T], data: object, place: str = "") -> _T:
-    """One of the model's types from parsed JSON; raises UnreadableReport with the place that does not fit."""
+    """Build a value of the model's type `kind` from parsed JSON.
+
+    Raises UnreadableReport with the place of the data that does not fit.
+    """
     return cast("_T", _decoder(cast("Any", kind))(data, place))
 
 
 @functools.cache
 def _decoder(kind: Any) -> _Decoder:
-    """What makes `kind` of data: Literal, X | None, tuple, Mapping, dataclass or scalar, the shapes the model uses.
+    """Return the function that decodes data to `kind`: Literal, X | None, tuple, Mapping, dataclass or scalar.
 
-    Made once for each type: to ask a type what it is made of costs more than to decode what is of it.
+    Cached, since inspecting a type costs more than decoding a value of it.
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
@@ -192,11 +202,11 @@ def _decode_fields(kind: Any, data: Any, place: str) -> Any:
 
 @functools.cache
 def _fields(kind: Any) -> list[tuple[str, _Decoder, bool]]:
-    """Name, decoder and whether it must be given, of every field."""
+    """List each field's name, its decoder, and whether it must be given."""
     hints, absent = typing.get_type_hints(kind), dataclasses.MISSING
     return [
-        (each.name, _decoder(hints[each.name]), each.default is absent and each.default_factory is absent)
-        for each in dataclasses.fields(kind)
+        (field.name, _decoder(hints[field.name]), field.default is absent and field.default_factory is absent)
+        for field in dataclasses.fields(kind)
     ]
 
 
@@ -208,9 +218,10 @@ def _refuse(place: str, data: object, wanted: str) -> typing.NoReturn:
 
 
 def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_BYTES) -> _T:
-    """What `decode` makes of the JSON in a file.
+    """Read a JSON file and return what `decode` makes of its content.
 
-    Raises UnreadableReport with the file where that is too large or none, and where `decode` raises it.
+    Raises UnreadableReport that names the file where it is larger than `most` bytes, is not JSON, or `decode`
+    refuses it.
     """
     fix = None
     try:
@@ -225,24 +236,25 @@ def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_
 
 
 def check_schema(data: object, schema: str, what: str, again: str | None = None) -> dict[str, Any]:
-    """The document, where it says that it is of this schema. Raises UnreadableReport: it is not `what` it should be.
+    """Return the document if it declares this schema; raise UnreadableReport if it does not.
 
-    `again` is the line that makes a new one of an older version.
+    `what` names in the message the kind of document that was expected; `again` is the command that writes a new
+    one in place of one of an older version.
     """
     if not isinstance(data, dict):
         raise UnreadableReport(f"not {what}: the top is no object")
     name, _, own = schema.rpartition("/")
-    known = re.fullmatch(rf"{re.escape(name)}/(\d{{1,6}})", str(found := data.get("schema")))
-    if known is None:
-        raise UnreadableReport(f'not {what}: schema is {short_repr(found)}, not "{schema}"')
-    if (newer := int(known[1]) - int(own)) != 0:
+    match = re.fullmatch(rf"{re.escape(name)}/(\d{{1,6}})", str(written := data.get("schema")))
+    if match is None:
+        raise UnreadableReport(f'not {what}: schema is {short_repr(written)}, not "{schema}"')
+    if (newer := int(match[1]) - int(own)) != 0:
         age, fix = ("a newer", "upgrade profkit") if newer > 0 else ("an older", again)
-        raise UnreadableReport(f"written by {age} profkit ({found}; this one reads {schema})", fix)
+        raise UnreadableReport(f"written by {age} profkit ({written}; this one reads {schema})", fix)
     return data
 
 
 def short_repr(value: object) -> str:
-    """A foreign value in a few characters, for a message."""
+    """Format a value from outside in at most 40 characters, for an error message."""
     text = (
         repr(value) if isinstance(value, (str, int, float, bool)) or value is None else type(value).__name__
     )
@@ -251,7 +263,7 @@ def short_repr(value: object) -> str:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """No cycles are looked for, as where many objects are made that hold none; as before afterwards."""
+    """Switch garbage collection off during the block, for code that makes many objects without cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

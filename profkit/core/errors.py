@@ -1,6 +1,7 @@
-"""What may go wrong, as exceptions that carry their exit code and the line that fixes it; how far work is.
+"""Exceptions that carry their exit code and the line that fixes them.
 
-Only the top of the command line catches these; everything below raises and never prints.
+And the interface that reports progress. Only the top of the command line catches these; everything below
+raises and never prints.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MORE_TIME = "--timeout SECONDS"
 
 
 class ProfkitError(Exception):
-    """A fault a user can act on: one sentence, an exit code and, where there is one, the line that fixes it."""
+    """A fault that a user can act on: one sentence, an exit code and, if there is one, the line that fixes it."""
 
     exit_code = 2
 
@@ -62,7 +63,7 @@ class Interrupted(ProfkitError):
 
 @contextlib.contextmanager
 def writing(path: Path, fix: str, remark: str = "") -> Iterator[None]:
-    """What the system refuses inside of the block is a MachineError that names `path`."""
+    """Turn an OSError raised inside the block into a MachineError that names `path`."""
     try:
         yield
     except OSError as error:
@@ -71,7 +72,7 @@ def writing(path: Path, fix: str, remark: str = "") -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Fault:
-    """What a tool's error text means, in words, and the one line that fixes it."""
+    """The meaning of a tool's error text, in words, and the line that fixes it."""
 
     reason: str
     fix: str | None = None
@@ -80,33 +81,36 @@ class Fault:
 
 
 class Progress:
-    """Told of each piece of work in turn: `begin`, `tick` and `move`, then `end` or `fail`; this one says nothing."""
+    """Receives the progress of each piece of work: `begin`, `tick` and `move`, then `end` or `fail`.
+
+    By itself it shows nothing.
+    """
 
     def tell(self, call: str, *words: str | float) -> None:
-        """All that it is told, by the name of the method."""
+        """Handle any call of the methods below, given by its name; a subclass may override this alone."""
 
     def begin(self, title: str, detail: str = "") -> None:
-        """A piece of work starts."""
+        """Report that a piece of work starts."""
         self.tell("begin", title, detail)
 
     def tick(self, seconds: float) -> None:
-        """It goes on, `seconds` after it began."""
+        """Report that it is still going on, `seconds` after it began."""
         self.tell("tick", seconds)
 
     def move(self, detail: str) -> None:
-        """How far it is: a line that moves says it at once, a log now and then."""
+        """Report how far it is: a terminal shows this at once, a log only now and then."""
         self.tell("move", detail)
 
     def end(self, result: str) -> None:
-        """It ended: `result` in a few words."""
+        """Report that it ended, with its result in a few words."""
         self.tell("end", result)
 
     def fail(self, result: str) -> None:
-        """It ended without what it was for: why, in a few words."""
+        """Report that it ended without its result, with the reason in a few words."""
         self.end(result)
 
     def note(self, text: str) -> None:
-        """Something worth a line of its own."""
+        """Report something that is worth a line of its own."""
         self.tell("note", text)
 
 

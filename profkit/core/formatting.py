@@ -1,6 +1,6 @@
-"""Numbers as people read them: three or four format_figures, a fitting prefix, and the sign of the unit.
+"""Format numbers for people: three or four significant figures, a fitting prefix, and the unit's symbol.
 
-Imports nothing of profkit. These are for screens; whatever is compared is compared before it comes here.
+Imports nothing of profkit. For screens only: values are compared before they are rounded here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ _TIMES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 
 
 def table_cell(text: str) -> str:
-    """A text as a cell of CSV that no spreadsheet takes for a formula: `=`, `+`, `-` or `@` in front gets a quote.
+    """Make a text safe as a CSV cell, so that no spreadsheet runs it as a formula.
+
+    A leading `=`, `+`, `-` or `@` gets a quote.
 
     >>> table_cell("=1+1"), table_cell("a=1")
     ("'=1+1", 'a=1')
@@ -24,7 +26,7 @@ def table_cell(text: str) -> str:
 
 
 def format_quantity(value: float | None, unit: str = "") -> str:
-    """A value in its base unit as text: `4.13 ms`, `15.2 GB/s`, `3.5 MiB`, `9.0 %`; None is a dash."""
+    """Format a value given in its base unit: `4.13 ms`, `15.2 GB/s`, `3.5 MiB`, `9.0 %`; None is a dash."""
     if value is None or not math.isfinite(value):
         return "-"
     if unit == "%":
@@ -43,7 +45,7 @@ def format_quantity(value: float | None, unit: str = "") -> str:
 
 
 def format_percent(value: float) -> str:
-    """A percentage without its sign: one decimal, more where small: 0.02 is not 0.0."""
+    """Format a percentage without its sign to one decimal, or more if it is small: 0.02 is not 0.0."""
     size = abs(value)
     if size == 0 or size >= 0.95:
         return f"{value:.1f}"
@@ -53,7 +55,7 @@ def format_percent(value: float) -> str:
 
 
 def format_figures(value: float, count: int = 3) -> str:
-    """`count` significant format_figures without an exponent where that stays short: 0.412, 41.2, 412."""
+    """Format a value to `count` significant figures, without an exponent if that stays short: 0.412, 41.2, 412."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "-"
     digits = count - 1 - math.floor(math.log10(abs(value)))
@@ -63,13 +65,13 @@ def format_figures(value: float, count: int = 3) -> str:
 
 
 def format_threshold(operator: str, value: float, unit: str) -> str:
-    """`< 5 %`, `> 2`, `<= 1 %`: what a value is held against."""
+    """Format a threshold: `< 5 %`, `> 2`, `<= 1 %`."""
     number = f"{value:g}" if abs(value) < 1e6 else format_figures(value)
     return f"{operator} {number}{' ' + unit if unit and unit != 'count' else ''}"
 
 
 def signed(value: float, count: int = 3) -> str:
-    """With its sign.
+    """Format a value with its sign, to `count` significant figures.
 
     >>> signed(8.4), signed(-0.0123, 2)
     ('+8.40', '-0.012')
@@ -78,22 +80,22 @@ def signed(value: float, count: int = 3) -> str:
 
 
 def plural(number: int, word: str, many: str | None = None) -> str:
-    """`1 pass`, `3 passes`."""
+    """Format a number with its noun: `1 pass`, `3 passes`."""
     return f"{number} {word if number == 1 else many or word + 's'}"
 
 
 def who_goes_on(others: int) -> str:
-    """`1 other goes on`, `3 others go on`: what is said of the others where one is gone."""
+    """Say how many others continue after one has dropped out: `1 other goes on`, `3 others go on`."""
     return "1 other goes on" if others == 1 else f"{others} others go on"
 
 
 def joined(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join words to a list in prose: `a`, `a and b`, `a, b and c`."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def format_utc_time(started: str) -> str:
-    """`2026-11-20 13:36:27 UTC` of a time as ISO 8601; a text that is none, as it is."""
+    """Format an ISO 8601 time as `2026-11-20 13:36:27 UTC`; return any other text unchanged."""
     try:
         return datetime.fromisoformat(started).astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError):
@@ -101,14 +103,14 @@ def format_utc_time(started: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """`8.2 s`, `82 s`, `4.1 min`, `2.3 h`."""
+    """Format a duration: `8.2 s`, `82 s`, `4.1 min`, `2.3 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def shorten(text: str, width: int) -> str:
-    """The text in at most `width` characters, its middle left out: both ends of a name tell something."""
+    """Shorten a text to `width` characters by cutting its middle: both ends of a name carry information."""
     if len(text) <= width:
         return text
     if width < 4:
@@ -118,7 +120,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def cut_right(text: str, width: int) -> str:
-    """Return the text in at most `width` characters, its end left out."""
+    """Shorten a text to `width` characters by cutting its end."""
     return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
 
 
@@ -130,5 +132,5 @@ def _format_scaled(value: float, steps: tuple[tuple[float, str], ...], unit: str
 
 
 def percent_text(value: float) -> str:
-    """A share for a sentence: `45 %`, `6.3 %`."""
+    """Format a percentage for a sentence: `45 %`, `6.3 %`."""
     return f"{format_percent(value)} %" if value < 9.95 else f"{value:.0f} %"

@@ -1,4 +1,4 @@
-"""How git is called in a repository that may be a stranger's: nothing that its own configuration names is started."""
+"""Call git in a repository that may be a stranger's, so that nothing its own configuration names is started."""
 
 from __future__ import annotations
 
@@ -44,12 +44,15 @@ CHANGES = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules
 
 
 def git_command(folder: Path, *words: str) -> list[str]:
-    """The words of a call of git in `folder`; it is to run in `git_environment(folder)`."""
+    """Return the command that calls git in `folder`; run it in `git_environment(folder)`."""
     return ["git", "-C", str(folder), *(word for value in _ALWAYS for word in ("-c", value)), *words]
 
 
 def ask_git(folder: Path, *words: str, seconds: float) -> tuple[bytes | None, str]:
-    """What git prints within `seconds`, None where it fails; and the first line of what it complains of."""
+    """Call git and return what it prints, None if it fails or takes longer than `seconds`.
+
+    And its first line of stderr.
+    """
     return _answer(git_command(folder, *words), lambda: git_environment(folder, seconds), seconds)
 
 
@@ -60,15 +63,15 @@ def _answer(
         done = ask(command, timeout=seconds, env=env())
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return None, str(getattr(error, "strerror", None) or "it takes too long")
-    said = done.stderr.decode("utf-8", "replace").partition("\n")[0].strip()
-    return done.stdout if done.returncode == 0 else None, said
+    complaint = done.stderr.decode("utf-8", "replace").partition("\n")[0].strip()
+    return done.stdout if done.returncode == 0 else None, complaint
 
 
 def git_environment(folder: Path, seconds: float = _SECONDS) -> dict[str, str]:
-    """Variables for calls of git in `folder`: nobody is asked for a password, no other repository is meant.
+    """Return the environment for calls of git in `folder`: no password prompts, and no other repository.
 
-    Filters, helpers and the like of the repository's own configuration are off; those of the user's stay (git-lfs).
-    `seconds` limits the question which of them there are (git 2.31 or newer).
+    Filters, helpers and the like from the repository's own configuration are off; the user's own stay (git-lfs).
+    `seconds` limits the call that lists them (git 2.31 or newer).
     """
     settings = _replacements(str(folder), seconds)
     first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
@@ -85,8 +88,8 @@ def _cleared() -> dict[str, str]:
 @functools.lru_cache(maxsize=256)
 def _replacements(folder: str, seconds: float) -> tuple[tuple[str, str], ...]:
     forms = "|".join(form for form, _ in _HARMLESS)
-    asked = ["git", "-C", folder, "config", "--null", "--show-scope", "--get-regexp", f"^({forms})$"]
-    answer, _ = _answer(asked, _cleared, seconds)
+    command = ["git", "-C", folder, "config", "--null", "--show-scope", "--get-regexp", f"^({forms})$"]
+    answer, _ = _answer(command, _cleared, seconds)
     parts = (answer or b"").decode("utf-8", "surrogateescape").split("\0")
     return tuple(_harmless(zip(parts[::2], parts[1::2], strict=False)))
 

@@ -1,4 +1,7 @@
-"""Tests, intervals of ratios, and corrections for many looks: pure functions on samples. Standard library only."""
+"""Tests, intervals of ratios, and corrections for many looks: pure functions on samples.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from profkit.core.types import ChangeWord, Course, Direction
 
 
 class Interval(NamedTuple):
-    """Of a ratio or a difference: its middle, and where it may begin and end."""
+    """An interval of a ratio or a difference, with its middle."""
 
     low: float
     middle: float
@@ -29,7 +32,10 @@ class Interval(NamedTuple):
 
 
 def ratio_interval(before: Interval, after: Interval) -> Interval:
-    """Of after over before, whose middles are above 0; without an end where `before` may be 0."""
+    """Return the interval of `after` over `before`, whose middles are above 0.
+
+    Its high end is infinite if `before` may be 0.
+    """
     high = after.high / before.low if before.low > 0 else inf
     return Interval(after.low / before.high, after.middle / before.middle, high)
 
@@ -37,11 +43,12 @@ def ratio_interval(before: Interval, after: Interval) -> Interval:
 def decide(
     interval: Interval | None, floor: float, *, around: float = 1.0, by_middle: bool = False
 ) -> ChangeWord:
-    """The word for a change of which `floor` is the least that counts.
+    """Decide whether an interval shows a change, where `floor` is the smallest change that counts.
 
-    `around` 1: of a ratio, and the floor reaches from 1 / (1 + floor) to 1 + floor; `around` 0: of a difference, from
-    -floor to floor. SAME: the whole interval lies within the floor. DIFFERENT: the whole interval lies beyond it; with
-    `by_middle` its middle does, and it leaves `around` out. AMBIGUOUS: neither, or there is no interval.
+    `around` 1: the interval is of a ratio, and the floor reaches from 1 / (1 + floor) to 1 + floor; `around` 0:
+    it is of a difference, and the floor reaches from -floor to floor. "same": the whole interval lies within the
+    floor. "different": the whole interval lies beyond it; with `by_middle` its middle does, and the interval
+    leaves `around` out. "ambiguous": neither, or there is no interval.
     """
     if interval is None:
         return "ambiguous"
@@ -57,14 +64,14 @@ def decide(
 
 
 def course_of(before: float, after: float, better: Direction) -> Course:
-    """Whether a change from `before` to `after` is for the better, by the direction that is good for the metric."""
+    """Say whether a change is for the better or the worse, by the direction that is good for the metric."""
     if better == "none" or before == after:
         return "neither"
     return "worse" if (after > before) == (better == "lower") else "better"
 
 
 def ratio_of_values(before: float, after: float) -> float | None:
-    """After over before; None where that is no number: before 0, or of another sign."""
+    """Return after over before, or None if that is no number: `before` is not above 0, or `after` is negative."""
     if before <= 0 or after < 0:
         return None
     ratio = after / before
@@ -75,11 +82,12 @@ EXACT_MOST = 80  # values: up to here all arrangements are counted; beyond, the 
 
 
 def signed_rank_interval(values: Sequence[float], confidence: float) -> tuple[float, float, float] | None:
-    """The middle of differences that lie evenly around it, with the interval that the signed-rank test does not reject.
+    """Return low, middle and high of differences by the signed-rank test, assuming that they are symmetric.
 
-    Low, middle, high: all of means of two of the values, each with itself, too; one value in four may lie anywhere.
-    None where so few cannot reach `confidence`: below 6 at 95 %.
-    Hodges and Lehmann, Ann. Math. Stat. 34 (1963) 598; Wilcoxon, Biometrics Bulletin 1 (1945) 80.
+    All three come from the means of all pairs of values, each value with itself, too. The interval holds what the
+    test does not reject; one value in four may lie anywhere. None if there are too few values for `confidence`:
+    below 6 at 95 %. Hodges and Lehmann, Ann. Math. Stat. 34 (1963) 598; Wilcoxon, Biometrics Bulletin 1 (1945)
+    80.
     """
     n = len(values)
     cut = _signed_rank(n, confidence) if n else 0
@@ -91,7 +99,10 @@ def signed_rank_interval(values: Sequence[float], confidence: float) -> tuple[fl
 
 @lru_cache(maxsize=1024)
 def _signed_rank(n: int, confidence: float) -> int:
-    """Of the ordered means of two the `cut`-th from each end bounds the interval; 0 where none reaches `confidence`."""
+    """Return the rank, from each end of the ordered pair means, that bounds the interval.
+
+    0 if none reaches `confidence`.
+    """
     tail = (1 - confidence) / 2
     if n > EXACT_MOST:
         reach = n * (n + 1) / 4 + student_quantile(tail, inf) * sqrt(n * (n + 1) * (2 * n + 1) / 24)
@@ -111,10 +122,10 @@ def _signed_rank(n: int, confidence: float) -> int:
 
 
 def benjamini_hochberg(p: Sequence[float]) -> tuple[float, ...]:
-    """Adjusted p-values: those at or below q, taken for real, are false in a share of q at most, on average.
+    """Adjust p-values so that of those at or below q, at most a share of q is false on average.
 
-    Holds where the tests are independent or vary together, as the times of one run do.
-    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289; in the order given. ValueError for what is no p.
+    In the order given. Valid where the tests are independent or vary together, as the times of one run do.
+    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Raises ValueError for a value outside 0 to 1.
     """
     if not all(0 <= value <= 1 for value in p):
         raise ValueError("a p-value lies between 0 and 1")
@@ -127,10 +138,10 @@ def benjamini_hochberg(p: Sequence[float]) -> tuple[float, ...]:
 
 
 def coverage_of_selected(selected: int, looked_at: int, q: float = 0.05) -> float:
-    """The confidence at which the intervals of `selected` of `looked_at` cover in a share of 1 - q, on average.
+    """Return the confidence at which the intervals of selected results cover in a share of 1 - q on average.
 
-    Intervals of what was picked out because it looked large must be wider: 1 - q * selected / looked_at.
-    Benjamini and Yekutieli, J. Am. Stat. Assoc. 100 (2005) 71. Where nothing was selected: as if one had been.
+    Intervals of what was selected for its size must be wider: 1 - q * selected / looked_at. Without a selection,
+    the result is that of one. Benjamini and Yekutieli, J. Am. Stat. Assoc. 100 (2005) 71.
     """
     return 1 - q * max(1, selected) / max(1, looked_at)
 
@@ -152,7 +163,7 @@ POWER = 0.8  # the usual chance to see a change that is there (Cohen, 1988)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio candidate over baseline of the medians, and its error in logarithms."""
+    """The ratio candidate over baseline of the medians; its errors are standard errors of its logarithm."""
 
     value: float
     within: float  # what the noise inside of the processes explains
@@ -163,27 +174,27 @@ class Ratio:
 
     @property
     def _errors(self) -> list[tuple[float, float]]:
-        """Standard errors, each with its degrees of freedom: the one that doubts more counts."""
+        """List the standard errors with their degrees of freedom; the wider interval of them counts."""
         if self.assumed:
             return [(hypot(self.within, self.between), inf)]
         return [(self.between, self.freedom), (self.within, inf)]
 
     @property
     def p(self) -> float:
-        """Two-sided p of no change, by Student's t."""
-        return max(_two_sided(abs(log(self.value)), *each) for each in self._errors)
+        """Return the two-sided p-value of no change, by Student's t."""
+        return max(_two_sided(abs(log(self.value)), *error) for error in self._errors)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Low and high of the ratio at `confidence`; always around `value`."""
+        """Return low and high of the ratio at `confidence`; they always enclose `value`."""
         upper, centre = (1 + confidence) / 2, log(self.value)
         half = max(student_quantile(upper, freedom) * error for error, freedom in self._errors)
         return _exp(centre - half), _exp(centre + half)
 
     def detectable(self, confidence: float = 0.95, power: float = POWER) -> float:
-        """The smallest relative change that such samples show with probability `power`: 0.03 is 3 %.
+        """Return the smallest relative change that such samples show with probability `power`: 0.03 is 3 %.
 
-        The half-width of the interval and the quantile of `power` beyond it (Cohen, "Statistical power analysis"). An
-        estimate, like the noise that it is made of: with two or three processes a rough one.
+        It is the half-width of the interval and the quantile of `power` beyond it (Cohen, "Statistical power
+        analysis"). An estimate, like the noise that it is made of: with two or three processes, a rough one.
         """
         low, high = self.interval(confidence)
         half = (log(high) - log(low)) / 2
@@ -192,12 +203,13 @@ class Ratio:
 
 
 def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> Ratio | None:
-    """The ratio of the medians of the processes' medians; None where nothing can be said of its error.
+    """Return the ratio of the medians of the processes' medians, or None if its error cannot be estimated.
 
-    With two processes or more on a side their medians show how much processes differ (Welch; Satterthwaite), and never
-    less than the noise inside of them explains. Where only one side has them, the other is taken to differ as much.
-    With one on each side `between` is assumed, and the noise inside must be known: 6 independent samples or more, or 30
-    that follow each other. None also where a median is not above 0, or where a coarse clock shows no noise at all.
+    With two processes or more on a side, their medians show how much processes differ (Welch; Satterthwaite), and
+    never less than the noise inside of them explains. If only one side has several, the other is assumed to
+    differ as much. With one process on each side, `between` is assumed, and the noise inside must be known: it
+    takes 6 independent samples or more, or 30 that follow each other. None also if a median is not above 0, or a
+    coarse clock shows no noise at all.
     """
     first, second = _side_in_logarithms(baseline), _side_in_logarithms(candidate)
     if first is None or second is None:
@@ -223,7 +235,7 @@ class _Side:
 
 
 def _ratio_of_single_processes(value: float, first: _Side, second: _Side, between: float) -> Ratio | None:
-    """Of one process on each side."""
+    """Return the ratio for one process on each side, with an assumed error between processes."""
     errors = [
         _error_of_dependent_samples(side.first) if side.within is None else (side.within, inf)
         for side in (first, second)
@@ -236,12 +248,13 @@ def _ratio_of_single_processes(value: float, first: _Side, second: _Side, betwee
 
 
 def _error_of_dependent_samples(values: Sequence[float]) -> tuple[float, float] | None:
-    """The error of the median of many samples of which too few are independent for ranks, and how many those are.
+    """Estimate the error of a median whose samples are too dependent for ranks; return it and their worth.
 
-    Half the width of an interval is Student's t by as many degrees of freedom as samples are independent, less one,
-    and nowhere more than from the smallest to the largest sample: a process that was seen long enough to wander about
-    its median has passed it. By simulation (AR(1), 125 samples) that misses in up to 5 % with a memory of 0.95 to 0.97,
-    and in a quarter of series that wander as slowly as they are long (0.99). None below 30 samples, and without noise.
+    The worth is the number of independent samples. Half the width of an interval is Student's t with one degree
+    of freedom less than that, and never more than half the range of the samples: a process that was observed long
+    enough to wander about its median has passed it. By simulation (AR(1), 125 samples) this misses in up to 5 %
+    with a memory of 0.95 to 0.97, and in a quarter of series that wander as slowly as they are long (0.99). None
+    below 30 samples, and without noise.
     """
     if len(values) < MANY:
         return None
@@ -263,7 +276,10 @@ def _side_in_logarithms(groups: Groups) -> _Side | None:
 
 
 def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """The standard error of the difference of two medians, and its degrees of freedom (Welch; Satterthwaite)."""
+    """Return the standard error of the difference of two medians, and its degrees of freedom (Welch.
+
+    Satterthwaite).
+    """
     spreads = [_variance(values) for values in (a, b)]
     if len(a) == 1 or len(b) == 1:  # the one that is alone differs as the others do
         known, count = (spreads[1], len(b)) if len(a) == 1 else (spreads[0], len(a))
@@ -284,7 +300,7 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _exp(x: float) -> float:
-    """exp, and no overflow: of samples that lie 300 orders of magnitude apart nothing is known in any case."""
+    """Return exp(x) without overflow: samples 300 orders of magnitude apart say nothing in any case."""
     return exp(min(700.0, max(-700.0, x)))
 
 
@@ -306,12 +322,12 @@ class Centre(NamedTuple):
 
 @lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
 def combine_processes(processes: tuple[tuple[float, ...], ...]) -> Centre | None:
-    """The median over processes, each counting once, with an interval that knows how much they differ.
+    """Return the median over processes, each counted once, with an interval that reflects how much they differ.
 
     The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
-    processes explains and what their medians show: from six processes on by order statistics, which a process that
-    was disturbed does not widen; below with Student's t for P - 1 degrees of freedom, which for two or three is wide,
-    and honest. None when there are no values at all.
+    processes explains and what their medians show: from six processes on by order statistics, which a disturbed
+    process does not widen; below that by Student's t with P - 1 degrees of freedom, which for two or three is
+    wide, and honest. None if there are no values at all.
     """
     if not (samples := [values for values in processes if values]):
         return None
@@ -340,10 +356,11 @@ _MOST_TERMS = 10_000
 
 
 def student_two_sided(t: float, freedom: float) -> float:
-    """P(|T| >= |t|) for Student's t: the incomplete beta I_x(freedom / 2, 1 / 2) at x = freedom / (freedom + t^2).
+    """Return P(|T| >= |t|) for Student's t.
 
-    Abramowitz and Stegun, 26.7.1 with 26.5.27. The relative error stays below 1e-9 from 0.1 to 1e5 degrees of freedom;
-    infinite ones are the normal distribution.
+    It is the incomplete beta I_x(freedom / 2, 1 / 2) at x = freedom / (freedom + t^2): Abramowitz and Stegun,
+    26.7.1 with 26.5.27. The relative error stays below 1e-9 from 0.1 to 1e5 degrees of freedom; infinite ones are
+    the normal distribution.
     """
     if isinf(freedom):
         return erfc(abs(t) / sqrt(2))
@@ -356,7 +373,10 @@ def student_two_sided(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_quantile(p: float, freedom: float) -> float:
-    """t with P(T <= t) = p: 2.228 for p = 0.975 and 10 degrees of freedom; ends at -inf and inf, else ValueError."""
+    """Return t with P(T <= t) = p: 2.228 for p = 0.975 and 10 degrees of freedom; -inf for 0 and inf for 1.
+
+    Raises ValueError for a p outside 0 to 1.
+    """
     if not 0 <= p <= 1:
         raise ValueError(f"a probability lies between 0 and 1, not {p}")
     if p in (0.0, 1.0):
@@ -372,7 +392,7 @@ def student_quantile(p: float, freedom: float) -> float:
 
 
 def _beta(x: float, y: float, log_x: float, a: float, b: float) -> float:
-    """I_x(a, b) with y = 1 - x and log x given apart, since x next to 1 has lost its digits."""
+    """Return I_x(a, b), given y = 1 - x and log x as well, since x next to 1 has lost its digits."""
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
     scale = exp(a * log_x + b * log(y) - lgamma(a) - lgamma(b) + lgamma(a + b))
@@ -382,7 +402,7 @@ def _beta(x: float, y: float, log_x: float, a: float, b: float) -> float:
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction of the incomplete beta (Abramowitz and Stegun, 26.5.8), by Lentz' method."""
+    """Evaluate the continued fraction of the incomplete beta (Abramowitz and Stegun, 26.5.8) by Lentz's method."""
     result, c, d = 1.0, 1.0, 0.0
     for n in range(1, _MOST_TERMS):
         m = n // 2

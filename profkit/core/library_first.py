@@ -1,4 +1,7 @@
-"""Imported before all else by each of our processes: a `copy.py` may lie where PYTHONPATH or `-m` looks first."""
+"""Put the standard library first on sys.path: a `copy.py` may lie where PYTHONPATH or `-m` looks first.
+
+Each of profkit's processes imports this before everything else.
+"""
 
 import os
 import sys

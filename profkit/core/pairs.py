@@ -1,4 +1,7 @@
-"""Decide by pairs of runs in turn whether one of two versions takes longer: the error holds however often one looks."""
+"""Decide by alternating pairs of runs whether one of two versions takes longer.
+
+The error holds however often one looks.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ class Floor(Protocol):
 
     @property
     def metric(self) -> str:
-        """The metric that is decided."""
+        """Return the metric that is decided."""
 
     def floor(self, centre: float) -> float:
-        """Return that change, in the unit of `centre`."""
+        """Return the smallest change that counts, in the unit of `centre`."""
 
 
 FIRST_ROUNDS = 4  # rounds below which a spread is a guess
@@ -35,7 +38,7 @@ TRIM = 8  # of so many rounds the largest and the smallest are left out of the m
 
 
 def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
-    """The numbers of rounds after which it is asked: 4, 6, 9, 14, 20, each half as many again."""
+    """Return the numbers of rounds after which to decide: 4, 6, 9, 14, 20, each half as many again."""
     counts = [min(FIRST_ROUNDS, most)]
     while counts[-1] < most:
         counts.append(min(most, ceil(counts[-1] * 1.5)))
@@ -50,17 +53,16 @@ def confirm(
     scope: Scope = RUN,
     looked_at: int = 1,
 ) -> Change | None:
-    """The change that `rounds` show, each (candidate, baseline): one number per fresh process, in `unit`.
+    """Decide what change `rounds` show, each (candidate, baseline): one number per fresh process, in `unit`.
 
-    None below four. `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the
-    error.
+    None below four rounds. `most` is the largest number of rounds that can be run; `looked_at` is the number of
+    decisions made side by side, which share the error.
 
-    The paired log ratios have a trimmed mean with Student's interval (Tukey and McLaughlin 1963). Beyond the floor at
-    an error of 0.02 it is `different`; within it at an error of 0.1 it is `same`, and the change has the interval of
-    that error. Between the two it is `ambiguous`.
-    Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
-    their Pocock-like function), so that looking again and again does not find what is not there.
-    Raises ValueError for a value that is not finite.
+    The paired log ratios have a trimmed mean with Student's interval (Tukey and McLaughlin 1963). Beyond the
+    floor at an error of 0.02 it is `different`; within it at an error of 0.1 it is `same`, and the change has the
+    interval of that error. Between the two it is `ambiguous`. Each look takes its part of an error by alpha ln(1
+    + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983, their Pocock-like function), so that looking
+    again and again does not find what is not there. Raises ValueError for a value that is not finite.
     """
     if any(not isfinite(v) for pair in rounds for v in pair):
         raise ValueError("a round has a value that is no number")
@@ -90,13 +92,13 @@ def confirm(
 
 
 def _alpha_share(n: int, most: int) -> float:
-    """The share of an error that the look after `n` of `most` rounds may spend: the difference to the look before."""
+    """Return the share of an error that the look after `n` of `most` rounds may spend beyond the look before it."""
     before = max((s for s in rounds_of_looks(most) if s < n), default=0)
     return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
 
 
 def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
-    """The mean without the `cut` smallest and the `cut` largest values, its standard error and degrees of freedom.
+    """Return the mean without the `cut` smallest and largest values, its standard error and degrees of freedom.
 
     The error comes from the winsorized values (Tukey and McLaughlin 1963). At least two values must be left.
     """
@@ -118,7 +120,10 @@ def change_between(
     unit: str,
     scope: Scope,
 ) -> Change:
-    """From the values before to those after; `shift` and `floor` are differences in `unit`."""
+    """Build the change from the values before (`sides[0]`) to those after.
+
+    `shift` and `floor` are differences in `unit`.
+    """
     base, now = median(sides[0]), median(sides[1])
     ratio, low, high = (1 + v / base if base else None for v in (shift.middle, shift.low, shift.high))
     return Change(

@@ -1,9 +1,10 @@
-"""Runs a child process to its end: time limit, its process tree, output to a log, signals, and what it cost.
+"""Run a child process to its end: time limit, its process tree, output to a log, signals, and what it cost.
 
-How the workload itself ended is told through a file: profilers hide it (perf returns 0 when its child is killed).
+The workload's own exit status is read from a file, since profilers hide it (perf returns 0 when its child is
+killed).
 
-A child gets a session of its own. So a Ctrl-C on the terminal reaches profkit first: it asks the tree to end, waits a
-moment so that a profiler can finish its file, and kills what is left.
+A child gets a session of its own, so a Ctrl-C on the terminal reaches profkit first: it asks the tree to end,
+waits a moment so that a profiler can finish its file, and kills what is left.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 @dataclass(frozen=True)
 class ProcessOutcome:
-    """How a child ended. Times in seconds, memory in bytes; `peak_rss` is 0 where a short child was never looked at."""
+    """How a child ended. Times in seconds, memory in bytes.
+
+    `peak_rss` is 0 if a short child ended before it was looked at.
+    """
 
     returncode: int  # as subprocess gives it: negative is the signal that ended it
     timed_out: bool
@@ -68,18 +72,18 @@ class ProcessOutcome:
 
     @property
     def ok(self) -> bool:
-        """True when the child ended by itself with 0."""
+        """Return whether the child ended by itself with exit code 0."""
         return self.returncode == 0 and not self.timed_out
 
     def ending(self) -> str:
-        """How it ended, in words: `exited with 3`, `was killed by SIGSEGV`, `ran past its time`."""
+        """Describe how it ended: `exited with 3`, `was killed by SIGSEGV`, `ran past its time limit ...`."""
         if self.timed_out:
             return f"ran past its time limit and was ended after {self.seconds:.1f} s"
         return describe_status(self.returncode)
 
 
 def describe_status(returncode: int) -> str:
-    """A wait status as text: a negative number is a signal, above 128 is what a shell says of one."""
+    """Describe a return code in words: a negative number is a signal, and above 128 is a shell's code for one."""
     number = -returncode if returncode < 0 else returncode - 128
     if returncode < 0 or returncode > 128:
         with contextlib.suppress(ValueError):
@@ -104,16 +108,16 @@ def run(
     printed: Path | None = None,
     given: Path | None = None,
 ) -> ProcessOutcome:
-    """Run `argv` to its end and say how it went.
+    """Run `argv` to its end and return how it went.
 
-    `env` is set on top of the caller's environment. `log` takes the first 4 MiB of stdout and stderr; with `printed`,
-    which takes the first 64 MiB of stdout, of stderr alone. `timeout`: seconds after which its tree is ended; None only
-    where nobody knows how long it takes, as in the first run of a workload. `tick` is called a few times a second with
-    the seconds gone; where it raises, all is killed. `cancel`, once set by another thread, ends the tree and raises
-    Interrupted. `finish`: seconds that the child has to finish its files after `end_signal` to it alone, until another
-    Ctrl-C; `waits` is called when they begin. `given` is the file at its standard input, from its start;
-    else that is empty. `hidden`: secrets that no log and no outcome shows.
-    Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt once the tree ended.
+    `env` is set on top of the caller's environment. `log` takes the first 4 MiB of stdout and stderr; with
+    `printed`, which takes the first 64 MiB of stdout, of stderr alone. `timeout`: seconds after which its tree is
+    ended; None only where nobody knows how long it takes, as in the first run of a workload. `tick` is called a
+    few times a second with the seconds gone; if it raises, the tree is killed. `cancel`, once set by another
+    thread, ends the tree and raises Interrupted. `finish`: seconds that the child has to finish its files after
+    `end_signal` to it alone, until another Ctrl-C; `waits` is called when they begin. `given` is the file at its
+    standard input, from its start; without it, standard input is empty. `hidden`: secrets that no log and no
+    outcome shows. Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt once the tree ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
     from profkit.core.process_tree import ProcessTree, starting
@@ -201,7 +205,7 @@ def _start(
 
 @dataclass(frozen=True)
 class _UnderWay:
-    """A child that runs. `usage` is what it used until each look at it."""
+    """A running child; `usage` is what it had used at each look at it."""
 
     child: subprocess.Popen[bytes]
     tree: ProcessTree
@@ -211,14 +215,14 @@ class _UnderWay:
     memory: list[tuple[float, int]] = field(default_factory=list)
 
     def wait(self, timeout: float | None, cancel: threading.Event | None) -> bool:
-        """Wait for its end; True when its time ran out first."""
+        """Wait for the child's end; return True if its time ran out first."""
         step = 0.02  # short at first, so that a quick child is not measured by our own polling
         with end_of(self.child) as ended:
             while True:
-                gone = time.monotonic() - self.start
-                if timeout is not None and gone >= timeout:
+                elapsed = time.monotonic() - self.start
+                if timeout is not None and elapsed >= timeout:
                     return not ended(0)  # we may have slept ourselves: a Ctrl-Z, a laptop that was closed
-                if ended(step if timeout is None else min(step, timeout - gone)):
+                if ended(step if timeout is None else min(step, timeout - elapsed)):
                     return False
                 step = min(step * 1.5, 0.25)
                 self.tree.look()
@@ -233,7 +237,7 @@ class _UnderWay:
                 self._tick()
 
     def end(self, finish: float, end_signal: int, waits: Callable[[], None] | None = None) -> None:
-        """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
+        """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C cuts them short."""
         hurried_on = False
         if finish > 0 and self.child.poll() is None:
             with defer_interrupts() as hurry:
@@ -259,10 +263,10 @@ class _UnderWay:
 
 @contextlib.contextmanager
 def end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
-    """Wait up to so many seconds, and say whether it has ended.
+    """Yield a function that waits up to so many seconds for the child's end, and returns whether it has ended.
 
-    Linux tells its end at once, and the child is not reaped before what it used was read. Elsewhere `subprocess` asks
-    every 50 ms, which is as exact as its times are there.
+    Linux reports the end at once, and the child is not reaped before its resource usage is read. Elsewhere
+    `subprocess` polls every 50 ms, which is as exact as its times are there.
     """
     try:
         handle = os.pidfd_open(child.pid)
@@ -278,10 +282,10 @@ def end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
 
 
 def _reap(child: subprocess.Popen[bytes]) -> int:
-    """Take the child's status; the largest resident set in bytes of it or of what it waited for, 0 where not known.
+    """Reap the child, and return the largest resident set in bytes of it and what it waited for; 0 if not known.
 
-    The kernel counts from before the child became another program, when it was as large as this process: what is not
-    larger is not known (Linux, `exec_mmap`).
+    The kernel counts from before the child became another program, when it was as large as this process: a value
+    that is not larger than ours says nothing (Linux, `exec_mmap`).
     """
     with end_of(child) as ended:
         if not ended(REAP_SECONDS):
@@ -306,9 +310,10 @@ def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 class _OutputReader(threading.Thread):
-    """Reads the child's output so that it never blocks, keeps its beginning on disk and its end in memory.
+    """A thread that reads the child's output, so that the child never blocks.
 
-    The file has `most` bytes of it at most; the one of usual size also its end.
+    It keeps the beginning on disk, `most` bytes of it, and the end in memory; a log of the usual size also has
+    the end.
     """
 
     def __init__(
@@ -354,7 +359,10 @@ class _OutputReader(threading.Thread):
             self._file = None
 
     def _hide(self, chunk: bytes) -> bytes:
-        """What came so far without secrets, less what the next piece may complete; all of it at the end."""
+        """Return the output so far without secrets, held back where the next chunk may complete one.
+
+        An empty chunk flushes it.
+        """
         text = self._held + chunk
         for secret in self._hidden:
             text = text.replace(secret, b"***")
@@ -364,7 +372,7 @@ class _OutputReader(threading.Thread):
         return text[:cut]
 
     def finish(self) -> None:
-        """Wait for the end of the output; a descendant that escaped with the pipe is not waited for."""
+        """Wait for the end of the output, but not for a descendant that escaped with the pipe."""
         self.join(timeout=2.0)
         if not self.is_alive():
             self._pipe.close()
@@ -376,10 +384,10 @@ class _OutputReader(threading.Thread):
 def ask(
     argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None, given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a program of the system answers, whole, and what it complains of; `env` is all of its environment.
+    """Run a system program and return its whole stdout and stderr; `env` is its complete environment.
 
-    Past `timeout` seconds it is killed with its group, of which git has ssh. Raises OSError and ValueError where it
-    cannot be started, subprocess.TimeoutExpired.
+    After `timeout` seconds it is killed with its process group (git's ssh is in it). Raises OSError and
+    ValueError if it cannot be started, and subprocess.TimeoutExpired.
     """
     child = subprocess.Popen(
         list(argv),
@@ -405,7 +413,7 @@ def ask(
 
 
 def _children_cpu_seconds() -> float:
-    """CPU seconds of all waited-for children so far."""
+    """Return the CPU seconds of all children that were waited for so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -427,7 +435,7 @@ _SCRIPT = (
 
 
 def status_wrapper(argv: Sequence[str], status_file: Path | str) -> tuple[str, ...]:
-    """`argv` run by a shell that writes how it ended to `status_file`.
+    """Wrap `argv` in a shell that writes the workload's exit status to `status_file`.
 
     SIGINT and SIGTERM reach the workload and not only the shell, since they are sent to the whole group.
     """
@@ -435,16 +443,16 @@ def status_wrapper(argv: Sequence[str], status_file: Path | str) -> tuple[str, .
 
 
 def without_wrapper(argv: Sequence[str]) -> tuple[str, ...]:
-    """The workload in a command line that a profiler recorded, without the shell of `status_wrapper` around it."""
+    """Return the workload's command from a recorded command line, without the shell of `status_wrapper`."""
     words = tuple(argv)
     return words[5:] if words[:4] == ("sh", "-c", _SCRIPT, "sh") else words
 
 
 def read_status(path: Path | str) -> int | None:
-    """The workload's status as subprocess gives it: negative is the signal that ended it.
+    """Read the workload's status as subprocess gives it: negative is the signal that ended it.
 
-    None where the file is missing or holds no status: the wrapper itself was killed.
-    A shell says 128 + n for a child that died by signal n; its own exit with such a number looks the same.
+    None if the file is missing or holds no status: the wrapper itself was killed. A shell says 128 + n for a
+    child that died by signal n; its own exit with such a number looks the same.
     """
     try:
         text = read_start(path, 32).decode("ascii").strip()
@@ -457,5 +465,5 @@ def read_status(path: Path | str) -> int | None:
 
 
 def ipython_shell() -> Any:
-    """The shell of IPython, or of the kernel of a notebook, that this process is; None where it is neither."""
+    """Return the shell of IPython or of a notebook's kernel in this process; None if it is neither."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

@@ -1,10 +1,11 @@
-"""The process tree below one child, however its members hide: found, measured, and ended to the last one.
+"""Find, measure and end the whole process tree below one child, however its members hide.
 
-A member may have left the child's session, or lost its parent (a daemon forks twice). Since profkit adopts orphans
-(Linux), it stays below profkit, and what started after the child and belongs to no other child is the child's.
+A member may have left the child's session, or lost its parent (a daemon forks twice). Since profkit adopts
+orphans (Linux), it stays below profkit, and what started after the child and belongs to no other child is the
+child's.
 
-A tree is ended in one of two ways: `end` asks its members first, so that a profiler can finish its file; `kill` does
-not ask.
+A tree is ended in one of two ways: `end` asks its members first, so that a profiler can finish its file;
+`kill` does not ask.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ starting = threading.Lock()
 
 
 class TreeUse(NamedTuple):
-    """What a tree used until it was looked at last. Linux; elsewhere, what stays 0 is not known.
+    """What a tree had used when it was last looked at (Linux); elsewhere, a value that stays 0 is not known.
 
-    `read` and `written` are bytes of `calls` of read, write and their kind, wherever they led.
+    `read` and `written` are bytes of `calls` of read, write and their like, whatever they led to.
     """
 
     read: int = 0
@@ -47,7 +48,7 @@ class TreeUse(NamedTuple):
 class ProcessTree:
     """The child `pid`, which leads a session of its own, and everything that it started.
 
-    `starts_others`: orphans may be its own; of a program of profkit's it is known that none is.
+    `starts_others`: orphans may be its own. For programs of profkit's, which leave none, it is False.
     """
 
     def __init__(self, pid: int, *, starts_others: bool = True) -> None:
@@ -68,10 +69,10 @@ class ProcessTree:
         watcher.watch(pid, [(pid, self._born)])
 
     def look(self) -> None:
-        """Note the present members, their memory, their processor time and what they read and wrote."""
+        """Record the present members, their memory, their processor time and what they read and wrote."""
         total, seconds, threads = 0, 0.0, 0
         moved = [0, 0, 0]
-        known = len(self._seen)
+        count_before = len(self._seen)
         for pid in self._orphans_here():  # what they use is not counted
             with contextlib.suppress(psutil.Error):
                 self._seen[pid] = psutil.Process(pid).create_time()
@@ -94,24 +95,24 @@ class ProcessTree:
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
         self.use = TreeUse._make(map(max, self.use, (*moved, threads)))
-        if new := list(self._seen.items())[known:]:
+        if new := list(self._seen.items())[count_before:]:
             watcher.watch(self._pid, new)
 
     def look_at_end(self) -> None:
-        """Note how long the child waited for a processor: once it has ended, and before it is reaped (Linux)."""
+        """Record how long the child waited for a processor: after it has ended, and before it is reaped (Linux)."""
         with contextlib.suppress(OSError):
             self._queued[self._pid] = max(self._queued.get(self._pid, 0.0), seconds_queued(self._pid))
         self.main_thread = _scheduled(self._pid, self._pid)
 
     @property
     def queued_seconds(self) -> float:
-        """How long threads of the tree could run and waited for a processor, as far as it was looked at (Linux)."""
+        """Return the seconds for which ready threads of the tree waited for a processor, as last seen (Linux)."""
         return sum(self._queued.values())
 
     def end(self, grace: float = GRACE_SECONDS) -> None:
-        """Ask every member to end, and kill what does not.
+        """Ask every member to end, and kill those that do not.
 
-        A Ctrl-C meanwhile ends the patience and is raised once nothing is left.
+        A Ctrl-C meanwhile cuts the wait short, and is raised once nothing is left.
         """
         with defer_interrupts() as hurry:
             alive = self._living_members()
@@ -128,7 +129,7 @@ class ProcessTree:
             raise KeyboardInterrupt
 
     def kill(self) -> None:
-        """Kill the child's group, and what it has started elsewhere, at once."""
+        """Kill the child's process group, and what it has started elsewhere, at once."""
         alive = self._living_members()
         with contextlib.suppress(OSError):
             os.killpg(self._pid, signal.SIGKILL)
@@ -139,34 +140,34 @@ class ProcessTree:
             alive = self._living_members()
 
     def members_elsewhere(self) -> list[int]:
-        """Members in other process groups than the child's, without psutil: in some 10 us for each thread (Linux)."""
-        found = []
+        """List members in other process groups than the child's, without psutil: some 10 us for each thread (Linux)."""
+        elsewhere = []
         pids = [self._pid, *self._orphans_here()]
         for pid in pids:  # which grows meanwhile
             pids += _child_pids(pid)
             with contextlib.suppress(OSError):
                 if os.getpgid(pid) != self._pid:
-                    found.append(pid)
-        return found
+                    elsewhere.append(pid)
+        return elsewhere
 
     def _orphans_here(self) -> list[int]:
-        """Children of this process that it did not start itself; those that have ended are taken away."""
-        found: list[int] = []
+        """List children of this process that it did not start itself, and reap those that have ended."""
+        orphans: list[int] = []
         if not self._starts_others or any(
             tree is not self and tree._starts_others for tree in list(_running.values())
         ):
-            return found
+            return orphans
         with starting:
             for pid in _child_pids(os.getpid()):
                 with contextlib.suppress(OSError):
                     ours = pid in _running or pid in self._before or os.getsid(pid) == os.getsid(0)
                     ours = ours or os.getpgid(pid) == self._pid
                     if not ours and os.waitpid(pid, os.WNOHANG) == (0, 0):
-                        found.append(pid)
-        return found
+                        orphans.append(pid)
+        return orphans
 
     def forget(self) -> None:
-        """The child has ended, and all that it started."""
+        """Stop tracking the tree: the child and all that it started have ended."""
         _running.pop(self._pid, None)
         watcher.forget(self._pid)
 
@@ -198,7 +199,10 @@ class ProcessTree:
 
 
 def _descendants(root: psutil.Process) -> Iterator[psutil.Process]:
-    """What runs below a process. Linux lists each thread's children: to read all processes costs ten times that."""
+    """Yield the processes below `root`.
+
+    Linux lists each thread's children; elsewhere all processes are read, which costs ten times as much.
+    """
     if not os.path.exists(f"/proc/{root.pid}/task/{root.pid}/children"):
         yield from root.children(recursive=True)
         return
@@ -211,23 +215,26 @@ def _descendants(root: psutil.Process) -> Iterator[psutil.Process]:
 
 
 def _child_pids(pid: int) -> list[int]:
-    found: list[int] = []
+    children: list[int] = []
     with contextlib.suppress(OSError):  # it has ended
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                found += map(int, file.read().split())
-    return found
+                children += map(int, file.read().split())
+    return children
 
 
 def seconds_queued(pid: int) -> float:
-    """Seconds that the threads of a process waited for a processor."""
+    """Return the seconds that the threads of a process waited for a processor."""
     with contextlib.suppress(OSError):
         return sum(_scheduled(pid, int(thread))[1] for thread in os.listdir(f"/proc/{pid}/task"))
     return 0.0
 
 
 def _scheduled(pid: int, thread: int) -> tuple[float, float]:
-    """Seconds in which a thread ran, and waited for a processor: the first two numbers of its schedstat, in ns."""
+    """Return the seconds that a thread ran, and those it waited for a processor; zeros where not known.
+
+    They are the first two numbers of its schedstat, in ns.
+    """
     with contextlib.suppress(OSError, ValueError, IndexError):
         with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
             ran, waited = (int(number) for number in file.read().split()[:2])

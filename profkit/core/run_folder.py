@@ -1,4 +1,4 @@
-"""A run's folder on disk: made for one run alone, and its run.json written whole or not at all.
+"""A run's folder on disk: made for one run alone, with a run.json that is written whole or not at all.
 
 The document's shape is the model's: every frozen type becomes an object with its fields, in their order; only
 `summaries` is keyed by concern.
@@ -44,7 +44,7 @@ NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffi
 
 
 def elsewhere(folder: Path) -> str:
-    """What helps where a run cannot be written to a folder."""
+    """Return the fix for a folder that a run cannot be written to."""
     quoted = shlex.quote(str(folder))
     return f"--output FOLDER   (df -h {quoted}; ls -ld {quoted})"
 
@@ -52,7 +52,7 @@ def elsewhere(folder: Path) -> str:
 def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Path:
     """Make `base/20261120-054700-gated_mlp-cpu` with artifacts/ and logs/ inside, and return it.
 
-    Two runs of one name in one second get -2, -3 behind theirs: mkdir decides, so they never share a folder.
+    Further runs of one name in one second get -2, -3 appended: mkdir decides, so two runs never share a folder.
     Raises UsageError (2) where `base` is no folder, MachineError (3) without the permission or the space.
     """
     stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{clean_name(backend)}"
@@ -72,7 +72,7 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
 
 
 def clean_name(name: str) -> str:
-    """The part of a folder's name that comes from the user: letters, digits, dot, dash and underscore only.
+    """Reduce a user's text to what is safe in a folder's name: letters, digits, dot, dash and underscore.
 
     >>> clean_name("../../etc/pass wd")
     'etc-pass-wd'
@@ -83,7 +83,7 @@ def clean_name(name: str) -> str:
 
 
 def short_path(path: Path) -> str:
-    """A path from the folder one is in, where it lies below that."""
+    """Return a path relative to the current folder if it lies below that, else as it is."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now
@@ -94,9 +94,10 @@ def short_path(path: Path) -> str:
 
 
 def write_run(folder: Path, document: RunDocument) -> Path:
-    """Write `folder/run.json` whole or not at all, and return its path. It has the command: only its owner may read it.
+    """Write `folder/run.json` whole or not at all, and return its path.
 
-    Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
+    Only its owner may read it: it has the command. Raises MachineError when it cannot be written (full disk, no
+    permission); the former one stays as it was.
     """
     target = folder / FILE_NAME
     remark = "; what was written before is whole" if target.exists() else ""
@@ -107,7 +108,7 @@ def write_run(folder: Path, document: RunDocument) -> Path:
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:
-    """The document in the shape of schema "profkit.run/6"."""
+    """Convert the document to the shape of schema "profkit.run/6"."""
     body = cast("dict[str, Json]", to_plain_data(document))
     state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
     summaries = cast("list[dict[str, Json]]", body["summaries"])
@@ -119,10 +120,10 @@ def run_to_json(document: RunDocument) -> dict[str, Json]:
 
 
 def read_run(path: Path) -> RunDocument:
-    """Read a run's folder or its run.json; unknown fields are passed over, absent ones take their default.
+    """Read a run's folder or its run.json; unknown fields are ignored, absent ones take their default.
 
-    Raises UnreadableReport with the place in the file for anything that is no whole run document. One that was killed
-    stays `running`.
+    Raises UnreadableReport with the place in the file for anything that is no whole run document. A run that was
+    killed stays `running`.
     """
     file = path / FILE_NAME if path.is_dir() else path
     if not file.is_file():
@@ -132,7 +133,7 @@ def read_run(path: Path) -> RunDocument:
 
 
 def is_run(path: Path) -> bool:
-    """True for a folder with a run.json, and for a file that begins like one; never raises."""
+    """Return whether `path` is a folder with a run.json, or a file that begins like one; never raise."""
     if path.is_dir():
         return (path / FILE_NAME).is_file()
     try:
@@ -145,7 +146,10 @@ def is_run(path: Path) -> bool:
 
 
 def run_from_json(data: object) -> RunDocument:
-    """The document behind parsed JSON of this schema; raises UnreadableReport with the place."""
+    """Build the document from parsed JSON of this schema.
+
+    Raise UnreadableReport with the place that does not fit.
+    """
     body = dict(check_schema(data, SCHEMA, "a run document", "profkit profile -- COMMAND"))
     if isinstance(summaries := body.get("summaries"), dict):
         body["summaries"] = [

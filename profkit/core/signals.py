@@ -1,4 +1,4 @@
-"""A killed terminal and a polite `kill` end a run the way Ctrl-C does, so that what was measured is kept."""
+"""Let SIGTERM and SIGHUP end a run the way Ctrl-C does, so that what was measured is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def raise_on_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into KeyboardInterrupt inside the block (main thread only; elsewhere: as before)."""
+    """Turn SIGTERM and SIGHUP into KeyboardInterrupt inside the block (main thread only; no effect elsewhere)."""
     interrupt = signal.default_int_handler
     with _handled_by(interrupt, _ENDINGS, lambda former: former is not signal.SIG_IGN):  # nohup stays nohup
         yield
@@ -22,7 +22,7 @@ def raise_on_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def defer_interrupts() -> Iterator[threading.Event]:
-    """Inside the block Ctrl-C, SIGTERM and SIGHUP only set the event: for what must be brought to its end.
+    """Make Ctrl-C, SIGTERM and SIGHUP only set the event inside the block, for work that must reach its end.
 
     Main thread only; elsewhere no signal arrives and the event stays unset.
     """
@@ -38,7 +38,7 @@ def _handled_by(
     numbers: tuple[int, ...],
     replaces: Callable[[Any], bool],
 ) -> Iterator[None]:
-    """The handler in place of those that it `replaces`, in the main thread."""
+    """Install the handler during the block in place of those that it `replaces`, in the main thread only."""
     former = {}
     if threading.current_thread() is threading.main_thread():
         for number in numbers:

@@ -1,7 +1,8 @@
-"""What stands at profkit's standard input, read once so that each run of a program can have it from its start.
+"""Read profkit's standard input once, so that each run of a program can have it from its start.
 
-A program that is profiled runs many times, and a pipe can be read once. Only a command that a user typed takes it:
-where standard input is a protocol (the server of a coding agent, the far side of `--on`), it belongs to that.
+A program that is profiled runs many times, and a pipe can be read once. Only a command that a user typed
+takes it: where standard input is a protocol (the server of a coding agent, the far side of `--on`), it
+belongs to that.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "busybox")
 
 @dataclass(frozen=True)
 class StandardInput:
-    """What each run of the program finds at its standard input: `file` from its start, nothing where that is None."""
+    """The standard input of each run of the program: `file` from its start, or nothing if that is None."""
 
     file: Path | None = None
     told: Fact | None = None  # what the user is to know of it
@@ -76,7 +77,7 @@ def given_input(verb: str, command: Sequence[str], progress: Progress) -> Iterat
 
 
 def _read_file() -> Iterator[bytes]:
-    """Give the rest of a regular file; the place up to which it is read stays, since a shell may go on from there."""
+    """Yield the rest of a regular file; its offset stays where it is, since a shell may go on from there."""
     place = os.lseek(0, 0, os.SEEK_CUR)
     while piece := os.pread(0, _PIECE, place):
         place += len(piece)
@@ -84,22 +85,25 @@ def _read_file() -> Iterator[bytes]:
 
 
 def _read_pipe(line: str, progress: Progress) -> Iterator[bytes]:
-    """Give what is written into a pipe or a socket until its end, or nothing where no process writes."""
-    began, size, told = time.monotonic(), 0, False
+    """Yield what is written into a pipe or a socket until its end, or nothing if no process writes.
+
+    Raises UsageError where it does not end in MOST_SECONDS.
+    """
+    began, size, noted = time.monotonic(), 0, False
     poll = select.poll()
     poll.register(0, select.POLLIN)
     while True:
         if not poll.poll(250):
-            gone = time.monotonic() - began
-            if size == 0 and gone > FIRST_SECONDS and not told and not _has_a_writer():
+            elapsed = time.monotonic() - began
+            if size == 0 and elapsed > FIRST_SECONDS and not noted and not _has_a_writer():
                 return
-            if gone > MOST_SECONDS:
+            if elapsed > MOST_SECONDS:
                 raise UsageError(
                     f"standard input did not end within {MOST_SECONDS:.0f} s; it is read whole, since each run gets it",
                     line,
                 )
-            if gone > FIRST_SECONDS and not told:
-                told = True
+            if elapsed > FIRST_SECONDS and not noted:
+                noted = True
                 progress.note(
                     "standard input is read to its end: each run of the program gets it from its start"
                 )
@@ -120,7 +124,7 @@ def _kind() -> int:
 
 
 def _with_a_file(command: Sequence[str]) -> str:
-    """Return the words that give each run the file itself, by its name where it is one."""
+    """Return the command that reads the file itself: by its name if standard input is a file, else as `FILE`."""
     name = "FILE"
     if stat.S_ISREG(_kind()):
         with contextlib.suppress(OSError):
@@ -144,7 +148,7 @@ def waiting_bytes() -> int:
 
 
 def _is_read_by_a_shell() -> bool:
-    """Whether a shell that profkit was started from has the same standard input, and goes on to read it."""
+    """Return whether a shell above profkit has the same standard input, and would go on to read it."""
     ours = _target("self", "0")
     for pid in _ancestors():
         with contextlib.suppress(OSError):
@@ -155,7 +159,7 @@ def _is_read_by_a_shell() -> bool:
 
 
 def _has_a_writer() -> bool:
-    """Whether another process than those that profkit was started from holds the pipe's other end: `sort big |`."""
+    """Return whether a process that profkit was not started from holds the pipe's other end, as in `sort big |`."""
     ours = _target("self", "0")
     if ours is None:
         return False
@@ -181,12 +185,12 @@ def _target(pid: str, number: str) -> str | None:
 
 
 def _ancestors() -> list[str]:
-    """Return the processes that profkit was started from, the nearest first; none where /proc does not tell."""
-    found: list[str] = []
+    """Return the ids of the processes above profkit, the nearest first; none without Linux's /proc."""
+    pids: list[str] = []
     pid = str(os.getppid())
     with contextlib.suppress(OSError, IndexError):
         while pid != "0" and sys.platform == "linux":
-            found.append(pid)
+            pids.append(pid)
             # behind the name, which may hold blanks and brackets: state, then the parent
             pid = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1]
-    return found
+    return pids

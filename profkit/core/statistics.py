@@ -1,4 +1,4 @@
-"""Robust statistics of timings: the median, how well it is known, and what would make it a lie.
+"""Robust statistics of timings: the median, how well it is known, and what would make it misleading.
 
 Standard library only and no import of the library's own `statistics`: this module is also imported into the
 workload's process, where the timing pass runs, so it must be small and quick to load.
@@ -34,7 +34,7 @@ class MedianInterval(NamedTuple):
 
 
 def median(values: Sequence[float]) -> float:
-    """The median; ValueError when there is nothing."""
+    """Return the median. Raises ValueError for an empty sequence."""
     if not values:
         raise ValueError("the median of nothing")
     ordered = sorted(values)
@@ -43,13 +43,16 @@ def median(values: Sequence[float]) -> float:
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
-    """exp(mean(ln x)) of those above 0; None of nothing."""
+    """Return exp(mean(ln x)) of the values above 0; None if there are none."""
     logs = [log(value) for value in values if value > 0]
     return exp(sum(logs) / len(logs)) if logs else None
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which `percent` (0 to 100) of the values lie, linear between neighbours (type 7)."""
+    """Return the value below which `percent` (0 to 100) of the values lie, linear between neighbours (type 7).
+
+    Raises ValueError for an empty sequence.
+    """
     if not values:
         raise ValueError("a percentile of nothing")
     ordered = sorted(values)
@@ -60,17 +63,17 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def mad_sigma(values: Sequence[float]) -> float:
-    """Standard deviation as the median absolute deviation sees it, which one wild value cannot move."""
+    """Estimate the standard deviation from the median absolute deviation, which one outlier cannot move."""
     centre = median(values)
     return MAD_TO_SIGMA * median([abs(value - centre) for value in values])
 
 
 @lru_cache(maxsize=4096)
 def median_rank(n: int, confidence: float = CONFIDENCE) -> int:
-    """k such that [x(k), x(n+1-k)] (1-based order statistics) holds the median at `confidence`; 0 if none does.
+    """Return k such that the order statistics x(k) and x(n+1-k) enclose the median at `confidence`; 0 if none do.
 
-    The smallest k with P(Bin(n, 1/2) <= k) >= (1 - confidence) / 2: distribution-free, from 6 values on at 95
-    %.
+    The smallest k (from 1) with P(Bin(n, 1/2) <= k) >= (1 - confidence) / 2: distribution-free, from 6 values on
+    at 95 %.
     """
     tail, total = (1 - confidence) / 2, 0.0
     for k in range(n + 1):
@@ -83,11 +86,11 @@ def median_rank(n: int, confidence: float = CONFIDENCE) -> int:
 
 
 def effective_size(values: Sequence[float]) -> float:
-    """How many independent samples these are worth: n / (1 + 2 * sum of autocorrelations), at most n.
+    """Return how many independent samples these are worth: n / (1 + 2 * sum of autocorrelations), at most n.
 
-    Autocorrelations are added from lag 1 up to the first below 0.05. Short series show too little of theirs,
-    so where lag 1 is significant an AR(1) process with the bias-corrected coefficient (n * r + 1) / (n - 3)
-    is a second bound. Wild values are clipped at 3 sigma first, since they hide the correlation of the rest.
+    Autocorrelations are added from lag 1 up to the first below 0.05. Short series show too little of theirs, so
+    where lag 1 is significant an AR(1) process with the bias-corrected coefficient (n * r + 1) / (n - 3) is a
+    second bound. Outliers are clipped at 3 sigma first, since they hide the correlation of the rest.
     """
     n = len(values)
     # Apart by the rounding of the clock alone, they have no correlation.
@@ -109,9 +112,9 @@ def effective_size(values: Sequence[float]) -> float:
 
 
 def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> MedianInterval | None:
-    """The interval of the median by order statistics, with the ranks of as many samples as are independent.
+    """Return the median's interval by order statistics, with the ranks of as many samples as are independent.
 
-    None below 6 independent samples: no interval of that confidence exists then, and none is made up.
+    None below 6 independent samples at 95 %: no interval of that confidence exists then.
     """
     effective = min(float(len(values)), effective_size(values)) if values else 0.0
     k = median_rank(int(effective), confidence)
@@ -124,7 +127,7 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 
 
 def relative_half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float | None:
-    """Half the interval's width over the median: 0.01 is known to ±1 %. None where there is no interval."""
+    """Return half the interval's width over the median: 0.01 means known to ±1 %; None if there is no interval."""
     bounds = median_interval(values, confidence)
     centre = median(values) if values else 0.0
     if bounds is None or centre <= 0:
@@ -133,12 +136,12 @@ def relative_half_width(values: Sequence[float], confidence: float = CONFIDENCE)
 
 
 def relative_drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
-    """Relative change from the beginning to the second half, 0.0 unless it stands out of the noise.
+    """Return the relative change from the beginning to the second half, or 0.0 if it does not exceed the noise.
 
-    Negative: it got faster. The first eighth, quarter and half are each held against the second half by
-    their medians, since a warm-up is steepest at its start. The noise, with its autocorrelation, is that of
-    the second half about a line through it, so that neither hides the other. The largest change that stands
-    out is returned.
+    Negative: it got faster. The first eighth, quarter and half are each compared with the second half by their
+    medians, since a warm-up is steepest at its start. The noise, with its autocorrelation, is that of the second
+    half about a line through it, so that neither hides the other. The largest change that exceeds the noise is
+    returned.
     """
     n = len(values)
     if n < DRIFT_RUN:
@@ -160,9 +163,9 @@ def relative_drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> flo
 
 
 def drift_bound(values: Sequence[float]) -> float | None:
-    """How large a change between the two halves these values can still hide: one-sided 95 %, relative.
+    """Return the largest relative change between the two halves that these values may hide, one-sided at 95 %.
 
-    None below eight values. That no drift stands out of few noisy samples is no proof that there is none.
+    None below twelve values. That no drift exceeds the noise of a few samples is no proof that there is none.
     """
     n = len(values)
     if n < DRIFT_RUN:
@@ -178,11 +181,11 @@ def drift_bound(values: Sequence[float]) -> float | None:
 
 
 def settling_index(values: Sequence[float], tolerance: float = 0.0) -> int | None:
-    """The index from which the series no longer drifts by more than `tolerance` (relative), None if it still does.
+    """Return the index from which the series drifts by at most `tolerance` (relative); None if it still drifts.
 
-    A series that drifts is cut at its first sixteenth, eighth, up to its quarter, until what remains is quiet
-    even to a sharper test; then as much again is dropped, since an exponential warm-up that has just sunk
-    into the noise still moves the median. At least half is kept.
+    A series that drifts is cut at its first sixteenth, eighth, up to its quarter, until the rest is quiet even by
+    a sharper test; then as much again is dropped, since an exponential warm-up that has just sunk into the noise
+    still moves the median. At least half is kept.
     """
     n = len(values)
     if abs(relative_drift(values)) <= tolerance:
@@ -195,10 +198,11 @@ def settling_index(values: Sequence[float], tolerance: float = 0.0) -> int | Non
 
 
 def theil_sen_slope(points: Sequence[tuple[float, float]]) -> tuple[float, float | None, float | None] | None:
-    """Theil-Sen slope of (x, y): the median of all pairwise slopes, its 95 % interval by Kendall's statistic.
+    """Return the Theil-Sen slope of (x, y): the median of all pairwise slopes.
 
-    Without an interval below 5 points; None where there are not two different x. Takes time in the square of the number
-    of points. After Sen, JASA 63 (1968) 1379, normal approximation.
+    And its 95 % interval by Kendall's statistic. Without an interval below 5 points; None unless there are two
+    different x. Takes time in the square of the number of points. After Sen, JASA 63 (1968) 1379, normal
+    approximation.
     """
     slopes = sorted(
         (yb - ya) / (xb - xa) for i, (xa, ya) in enumerate(points) for xb, yb in points[i + 1 :] if xb != xa
@@ -227,7 +231,7 @@ def _autocorrelation(centred: Sequence[float], lag: int, power: float) -> float:
 
 
 def _without_trend(values: Sequence[float]) -> list[float]:
-    """The values about a line through the medians of their two halves."""
+    """Return the values without their trend: a line through the medians of the two halves."""
     half = len(values) // 2
     rise = (median(values[-half:]) - median(values[:half])) / (len(values) - half)
     return [value - rise * index for index, value in enumerate(values)]
@@ -248,12 +252,18 @@ def _size_by_sum(values: Sequence[float]) -> float:
 
 
 def median_inefficiency(count: int) -> float:
-    """Variance of a median of `count` values over that of their mean: 1 for two, 1.35 for three, towards pi / 2."""
+    """Return the variance of a median of `count` values over that of their mean.
+
+    1 for two, 1.35 for three, towards pi / 2.
+    """
     return 1.0 if count == 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
 
 
 def half_width_within(intervals: Sequence[MedianInterval | None], count: int) -> float:
-    """What the noise inside of the processes explains; 0 where they are single values, and nothing is seen inside."""
+    """Return half the width of the interval that the noise inside of the processes explains.
+
+    0 where some process has no interval, as one that gave a single value.
+    """
     known = [bounds for bounds in intervals if bounds is not None]
     if len(known) < count:
         return 0.0

@@ -1,9 +1,9 @@
-"""Tables as data: a YAML file, and a `checks.yaml`, whose rows say what each answer of the machine means.
+"""Read tables: any YAML file, and a `checks.yaml`, whose rows turn facts about the machine into checks.
 
 device:                                # a part: what is judged from one set of facts
   GPU {index}:                         # a check; {index} is a fact, here and in every text below
   - missing: "{reason}: no counters"   # a row: its state, and the sentence
-    when: not path and memory < 1e9    # the first row whose terms all hold is told; no row, no check
+    when: not path and memory < 1e9    # the first row whose terms all hold gives the check; no row, no check
     fix: "{fix}"
     shows: path version                # the facts that the check carries as its own
 """
@@ -23,7 +23,7 @@ _TERM = re.compile(r"(not |known |unknown )?(\w+)(?: ([<>]) (\S+))?")
 
 
 def load_yaml(path: Path) -> Any:
-    """The content of `path`. With libyaml where PyYAML has it: ten times faster than pure Python."""
+    """Load a YAML file, with libyaml if PyYAML has it: ten times faster than pure Python."""
     import yaml  # here: it costs 10 ms that `profkit --help` need not pay
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -35,14 +35,14 @@ _load_once = lru_cache(maxsize=16)(load_yaml)
 
 
 def judge_rows(table: Path, part: str, *found: object) -> Iterator[Check]:
-    """What one part of a `checks.yaml` says of what was found: mappings, or objects whose fields are the facts.
+    """Yield the checks of one part of a `checks.yaml` for the facts in `found`: mappings, or objects with fields.
 
-    A fact that is None is an empty text in a sentence; a fix or a fact to show that comes out empty is none.
-    Raises KeyError for a fact that was not found out, so that a wrong name in a table does not pass for a `no`.
+    A fact that is None is an empty text in a sentence; an empty fix, or an empty fact to show, becomes None.
+    Raises KeyError for a fact that is not in `found`, so that a wrong name in a table does not pass for a `no`.
     """
     facts: dict[str, Any] = {}
-    for one in found:
-        facts.update(one if isinstance(one, Mapping) else vars(one))
+    for source in found:
+        facts.update(source if isinstance(source, Mapping) else vars(source))
     texts = {name: "" if value is None else value for name, value in facts.items()}
     for name, rows in _load_once(table)[part].items():
         terms = ((row, row["when"].split(" and ") if "when" in row else ()) for row in rows)

@@ -1,8 +1,8 @@
-"""Ends what this process has started where it is itself killed, and can do so no more: `kill -9`, no memory, a crash.
+"""Ends what this process has started if it is itself killed and no longer can: `kill -9`, no memory, a crash.
 
-A process beside it sleeps at the end of a pipe. It learns which trees run, and sees the pipe's end however this process
-goes: then it asks what is left of them to end, and kills it. It is no parent of anything, so nothing that is timed
-runs below it.
+A process beside it sleeps at the end of a pipe. It learns which trees run, and sees the pipe's end however
+this process ends: then it asks what is left of them to end, and kills it. It is no parent of anything, so
+nothing that is timed runs below it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _watched: dict[
 
 
 def start_watcher() -> None:
-    """Have a watcher that waits, before anything is started that is to be watched: its own start would disturb that.
+    """Start the watcher, before anything that it watches: its own start would disturb that.
 
-    Where none can be started there is none.
+    If it cannot be started, profkit goes on without it.
     """
     with _lock:
         if _watcher is None and sys.executable:
@@ -43,7 +43,7 @@ def start_watcher() -> None:
 
 
 def watch(leader: int, members: Iterable[tuple[int, float]] = ()) -> None:
-    """Tell of a process that leads a session, or of more members of its tree, as pid and time of creation."""
+    """Register a process that leads a session, or more members of its tree, by pid and time of creation."""
     with _lock:
         new = list(members)
         _watched.setdefault(leader, []).extend(new)
@@ -51,7 +51,7 @@ def watch(leader: int, members: Iterable[tuple[int, float]] = ()) -> None:
 
 
 def forget(leader: int) -> None:
-    """Its tree has ended."""
+    """Unregister a tree that has ended."""
     with _lock:
         if _watched.pop(leader, None) is not None:
             _tell(f"-{leader}\n")
@@ -109,7 +109,7 @@ def _end_watcher() -> None:
 
 
 def _leave_to_parent() -> None:
-    """In a forked child: the pipe has to end with the parent."""
+    """Drop the watcher in a forked child: the pipe has to end with the parent."""
     global _watcher, _lock
     _lock = threading.RLock()
     watcher, _watcher = _watcher, None
@@ -127,7 +127,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def main() -> None:
-    """Read which trees run until the pipe ends; end what is left of them."""
+    """Read which trees run until the pipe ends; then end what is left of them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.write(1, b"+")
@@ -139,7 +139,9 @@ def main() -> None:
             trees.pop(int(leader[1:]), None)
             continue
         tree = trees.setdefault(int(leader[1:]), {})
-        tree.update((int(pid), float(created)) for pid, _, created in (one.partition("@") for one in members))
+        tree.update(
+            (int(pid), float(created)) for pid, _, created in (word.partition("@") for word in members)
+        )
     if trees:
         sys.path.append(sys.argv[1])
         _end_trees(trees)
@@ -148,26 +150,27 @@ def main() -> None:
 def _end_trees(trees: dict[int, dict[int, float]]) -> None:
     seen = {pid: created for tree in trees.values() for pid, created in tree.items()}
     deadline = time.monotonic() + GRACE_SECONDS + CHASE_SECONDS
-    asked_until = time.monotonic() + GRACE_SECONDS
-    asked: set[int] = set()
+    kill_from = time.monotonic() + GRACE_SECONDS
+    signalled: set[int] = set()
     while time.monotonic() < deadline and (left := _members(trees.keys(), seen)):
         seen.update(left)  # whose parent ends first is found again
-        kills = time.monotonic() >= asked_until
-        for pid in left.keys() - (set() if kills else asked):
+        kills = time.monotonic() >= kill_from
+        for pid in left.keys() - (set() if kills else signalled):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL if kills else signal.SIGTERM)
-        asked |= left.keys()
+        signalled |= left.keys()
         time.sleep(0.1)
 
 
 def _members(leaders: Iterable[int], seen: dict[int, float]) -> dict[int, float]:
-    """What is alive of the sessions and groups of `leaders`, of what was `seen`, and below these; when it was created.
+    """Return the living processes, by pid with their time of creation, that belong to the watched trees.
 
-    Other watchers are left out: they end by themselves once they have done the same.
+    These are the members of the sessions and groups of `leaders`, those in `seen`, and all below them. Other
+    watchers are left out: they end by themselves once they have done the same.
     """
     import psutil
 
-    leaders, found, parents = set(leaders), {}, {}
+    leaders, living, parents = set(leaders), {}, {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             pid, created = process.pid, process.create_time()
@@ -176,17 +179,17 @@ def _members(leaders: Iterable[int], seen: dict[int, float]) -> dict[int, float]
             parents[pid] = process.ppid(), created
             belongs = os.getsid(pid) in leaders or os.getpgid(pid) in leaders
             if belongs or abs(seen.get(pid, -_CREATED) - created) < _CREATED:
-                found[pid] = created
+                living[pid] = created
     grown = True
     while grown:
-        below = {pid: at for pid, (above, at) in parents.items() if above in found and pid not in found}
-        found.update(below)
+        below = {pid: at for pid, (above, at) in parents.items() if above in living and pid not in living}
+        living.update(below)
         grown = bool(below)
-    for pid in list(found):
+    for pid in list(living):
         with contextlib.suppress(psutil.Error):
             if __file__ in psutil.Process(pid).cmdline():
-                del found[pid]
-    return found
+                del living[pid]
+    return living
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Files and folders that others may have made, or may change while we work: how they are opened, read and written."""
+"""Open, read and write files and folders that others may have made, or may change while profkit works."""

@@ -1,4 +1,7 @@
-"""Which files may come from another machine, by their names: a list of what is wanted, and nothing else is."""
+"""Decide by name which files may come from another machine: a list of those that are wanted.
+
+All others are refused.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,20 @@ ARCHIVE = ".tar"
 
 
 class FileNames:
-    """Names of files below a folder; in each `#` stands for a number.
+    """Names of files below a folder, in which each `#` stands for a number.
 
-    One that ends with `/` is a folder of files that only its tool knows by name: it travels as one archive.
+    A name that ends with `/` is a folder whose file names only its tool knows: it travels as one archive.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(names)
 
     def wants(self, name: str) -> bool:
-        """Whether a file of this name is one of them."""
+        """Return whether a file of this name is wanted."""
         return self._files.fullmatch(name) is not None
 
     def is_document(self, name: str) -> bool:
-        """Whether a folder of this name travels as one archive."""
+        """Return whether a folder of this name travels as one archive."""
         return self._documents.fullmatch(name) is not None
 
     @cached_property
@@ -36,5 +39,5 @@ class FileNames:
 
 
 def _any_of(names: Iterable[str]) -> re.Pattern[str]:
-    """A pattern for all of them; of none it matches nothing."""
+    """Compile a pattern that matches any of the names; without names it matches nothing."""
     return re.compile("|".join(re.escape(name).replace(r"\#", "[0-9]{1,10}") for name in names) or r"(?!)")

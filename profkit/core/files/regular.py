@@ -1,7 +1,8 @@
-"""The one door through which a file comes in that others may have written: opened once, a regular file, bounded.
+"""Open files that others may have written: only regular files, opened once and read up to a limit.
 
-A pipe would be waited for, and a device has no end. What is opened is asked what it is, not its name: a name may be
-another file's by then. Everything here raises OSError, whose `strerror` says why, as where there is no such file.
+Reading a pipe would block, and a device has no end. The open handle is checked and not the name, which may
+belong to another file by then. Everything here raises OSError, whose `strerror` gives the reason, as for a
+missing file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _PIECE = 1 << 20  # bytes
 
 
 def open_regular(path: Path | str) -> BinaryIO:
-    """The file, open for reading; closed by the caller. No pipe is waited for, and no device is opened at all."""
+    """Open a regular file for reading; the caller closes it.
+
+    A pipe is not waited for, and a device is not opened at all.
+    """
     if not stat.S_ISREG(os.stat(path).st_mode):  # some devices do something when they are opened
         raise _not_regular(path)
     file = cast("BinaryIO", io.BufferedReader(_WithoutWaiting(path, opener=_open)))
@@ -38,7 +42,10 @@ def open_regular(path: Path | str) -> BinaryIO:
 
 
 def read_bounded(path: Path | str, most: int = DOCUMENT_BYTES) -> bytes:
-    """The content, where it is `most` bytes at most; one that grows meanwhile is not read any further either."""
+    """Return the content of a file of at most `most` bytes, also if it grows while it is read.
+
+    Raises OSError (EFBIG) for a larger one.
+    """
     content = read_start(path, most + 1)
     if len(content) > most:
         raise _too_large(path, most)
@@ -46,7 +53,7 @@ def read_bounded(path: Path | str, most: int = DOCUMENT_BYTES) -> bytes:
 
 
 def read_start(path: Path | str, most: int) -> bytes:
-    """The first `most` bytes, or all there are."""
+    """Return the first `most` bytes of a file, or all of it if it has fewer."""
     pieces: list[bytes] = []
     # In pieces: a single read asks for the memory of `most`, however small the file
     with open_regular(path) as file:
@@ -57,24 +64,24 @@ def read_start(path: Path | str, most: int) -> bytes:
 
 
 def check_regular(path: Path | str, most: int | None = None) -> None:
-    """Before another library opens it by its name: raises what `read_bounded` would raise, and reads nothing."""
+    """Raise what `read_bounded` would raise, without reading: for files that another library opens by name."""
     with open_regular(path) as file:
         if most is not None and os.fstat(file.fileno()).st_size > most:
             raise _too_large(path, most)
 
 
 class _WithoutWaiting(io.FileIO):
-    """A file that fails where there is nothing to read yet; some of /proc say that they are regular, and wait."""
+    """A file that raises where there is nothing to read yet: some files in /proc claim to be regular, and block."""
 
     def readinto(self, buffer: Buffer, /) -> int:
-        """Read into `buffer`. Raises BlockingIOError."""
+        """Read into `buffer`. Raises BlockingIOError where nothing is there yet."""
         count = super().readinto(buffer)
         if count is None:
             raise BlockingIOError(errno.EAGAIN, "it is no regular file", str(self.name))
         return count
 
     def readall(self) -> bytes:
-        """Read to the end. Raises BlockingIOError."""
+        """Read to the end. Raises BlockingIOError where nothing is there yet."""
         content = super().readall()
         if content is None:
             raise BlockingIOError(errno.EAGAIN, "it is no regular file", str(self.name))
@@ -116,10 +123,13 @@ _OF_COLUMNS = re.compile(  # no expression, no condition
 
 
 class ForeignConnection(sqlite3.Connection):
-    """A connection to a file that anybody may have written."""
+    """A connection to a database file that anybody may have written."""
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        """As of any connection. SQLite says what is wrong with a schema in the bytes that stand there."""
+        """Execute a statement.
+
+        Raise sqlite3.DatabaseError where SQLite's own message quotes bytes that are not UTF-8.
+        """
         try:
             return super().execute(*arguments)
         except UnicodeDecodeError:
@@ -127,9 +137,9 @@ class ForeignConnection(sqlite3.Connection):
 
 
 def connect(path: PathLike[str] | str, mode: str, *, timeout: float = 5.0) -> sqlite3.Connection:
-    """The file as `mode` says: `mode=ro`, `mode=ro&immutable=1`, `mode=rw` or `mode=rwc`. Raises sqlite3.Error.
+    """Connect to a database file as `mode` says: `mode=ro`, `mode=ro&immutable=1`, `mode=rw` or `mode=rwc`.
 
-    What is opened to be read cannot be written to, by whatever statement.
+    A file opened for reading cannot be written to by any statement. Raises sqlite3.Error.
     """
     address = f"file:{quote_from_bytes(fsencode(abspath(path)))}?{mode}"
     connection = sqlite3.connect(
@@ -146,12 +156,18 @@ def connect(path: PathLike[str] | str, mode: str, *, timeout: float = 5.0) -> sq
 
 
 def plain_tables(connection: sqlite3.Connection) -> frozenset[str]:
-    """The tables that are rows on disk; computed columns in them are not looked at. Raises sqlite3.Error."""
+    """Return the names of tables that are rows on disk, whether or not they have computed columns.
+
+    Raises sqlite3.Error.
+    """
     return frozenset(name for kind, name, sql in _objects(connection) if kind == "table" and _is_plain(sql))
 
 
 def code_in(connection: sqlite3.Connection) -> str | None:
-    """The first thing in the file that would run, in words; None where there is none. Raises sqlite3.Error."""
+    """Name the first thing in the file that would run code, or return None if there is none.
+
+    Raises sqlite3.Error.
+    """
     for kind, name, sql in _objects(connection):
         if kind in ("view", "trigger"):
             return f"the {kind} {name}"

@@ -1,10 +1,10 @@
-"""Folders in a place where somebody else may write: what was made is known again, and no link is followed out of it.
+"""Work in folders where somebody else may write: recognise what profkit made, and follow no link out of it.
 
-Under sudo a run is written by root. Where its folder lies in one that another user can write, that user can put a link
-in its place at any moment. So every folder that is made for a run is remembered by its device and inode, what is
-written into it goes through a handle of it, and what is handed over to the caller is looked at before. On the way to
-any folder root follows no link of another user. Where another user can take the name of a run's folder, the run goes
-on by a handle of it (`held`), also in the tools that it starts.
+Under sudo, root writes a run. If its folder lies in one that another user can write to, that user can put a
+link in its place at any moment. So every folder that is made for a run is remembered by its device and inode,
+files are written into it through a handle, and whatever is handed over to the caller is checked first. On the
+way to any folder, root follows no link of another user. Where another user could take the name of a run's
+folder, the run continues on a handle of the folder (`held`), also in the tools that it starts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _held: dict[str, tuple[int, Path]] = {}  # by a path that `held` gave: the handl
 
 
 def make_folder(path: Path, inside: tuple[str, ...] = (), mode: int = 0o777) -> None:
-    """Make the folder and those `inside` of it, and remember it. Raises OSError: FileExistsError where it is there."""
+    """Make a folder and those named in `inside`, and remember it. Raises OSError; FileExistsError if it exists."""
     with opened(path.parent) as parent:
         (parent / path.name).mkdir(mode)
         handle = os.open(parent / path.name, _FOLDER)
@@ -46,7 +46,7 @@ def make_folder(path: Path, inside: tuple[str, ...] = (), mode: int = 0o777) -> 
 
 
 def make_parents(folder: Path) -> None:
-    """Make the folder, and those that it is in, where they are not there. Raises OSError."""
+    """Make a folder and the folders above it where they do not exist. Raises OSError."""
     try:
         os.close(_open(folder))
     except FileNotFoundError:
@@ -59,7 +59,7 @@ def make_parents(folder: Path) -> None:
 
 
 def remember(folder: Path) -> None:
-    """Know a folder again that is there already, where it is one's own. Raises OSError."""
+    """Remember a folder that exists already, if it belongs to this user. Raises OSError."""
     with _closing(_open(folder)) as handle:
         status = os.fstat(handle)
         if not folder.is_symlink() and is_own(status.st_uid):
@@ -68,10 +68,11 @@ def remember(folder: Path) -> None:
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """A path that leads to a remembered folder during the block, whatever takes its name.
+    """Yield a path that leads to a remembered folder during the block, even if something else takes its name.
 
-    That is its own, where no other user can take that. For root on Linux it is that of an open handle elsewhere, which
-    every process that root starts can use. Raises OSError where another folder is in its place already.
+    That is the folder's own path if no other user can take it. For root on Linux it is the path of an open
+    handle, which every process that root starts can use. Raises OSError if another folder is in its place
+    already.
     """
     if not _asks_whose_links() or not _HANDLES.is_dir():
         yield folder
@@ -89,7 +90,7 @@ def held(folder: Path) -> Iterator[Path]:
 
 
 def _can_be_taken(folder: int) -> bool:
-    """Whether another user may rename an open folder, or one that it is in."""
+    """Return whether another user may rename an open folder, or one of the folders above it."""
     inner, status = os.dup(folder), os.fstat(folder)
     while True:
         with _closing(inner):
@@ -106,7 +107,7 @@ def _can_be_taken(folder: int) -> bool:
 
 
 def ensure_folder(folder: Path) -> None:
-    """Make a folder again that was removed. Raises OSError where it was remembered and another is in its place."""
+    """Make a folder again that was removed. Raises OSError if it was remembered and another one is in its place."""
     if str(folder) in _held:
         handle, own = _held[str(folder)]
         if os.fstat(handle).st_nlink == 0:
@@ -128,10 +129,10 @@ def ensure_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[Path]:
-    """A path by which the folder is reached for the time of the block, whatever takes its name meanwhile.
+    """Yield a path by which the folder is reached during the block, even if its name is taken by something else.
 
-    Raises OSError where it, or the remembered folder that it is in, is not the one that was made, and for root where a
-    link of another user leads to it.
+    Raises OSError if the folder, or the remembered folder above it, is not the one that was made; and, for root,
+    if a link of another user leads to it.
     """
     with _closing(_open(folder)) as handle:
         yield _HANDLES / str(handle) if _HANDLES.is_dir() else folder
@@ -146,7 +147,7 @@ def _closing(handle: int) -> Iterator[int]:
 
 
 def _open(folder: Path) -> int:
-    """A handle of the folder; below a remembered one no link is followed."""
+    """Return a handle of the folder; below a remembered folder, no link is followed."""
     absolute = Path(os.path.abspath(folder))
     root = next((path for path in (absolute, *absolute.parents) if str(path) in _made), None)
     if root is None:
@@ -173,7 +174,10 @@ def _enter(name: str | Path, path: Path, folder: int | None = None) -> int:
 
 
 def _walk(folder: Path) -> int:
-    """A handle of a folder that is not remembered. Root follows the links on the way one by one, if it may."""
+    """Return a handle of a folder that is not remembered.
+
+    Root follows each link on the way only if it is its own.
+    """
     # An open folder's path is no link to a name
     if not _asks_whose_links() or str(folder).startswith("/proc/"):
         return os.open(folder, _WAY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -205,7 +209,7 @@ def _walk(folder: Path) -> int:
 
 
 def check_links(path: Path) -> None:
-    """Before another library opens it by its name: raise OSError where root would follow a link of another user."""
+    """Raise OSError if root would follow a link of another user: for files that another library opens by name."""
     with opened(path.parent):
         if _asks_whose_links() and path.is_symlink() and not is_own(path.lstat().st_uid):
             raise foreign_link(path, path.name)
@@ -216,13 +220,13 @@ def _asks_whose_links() -> bool:
 
 
 def is_own(user: int) -> bool:
-    """Whether what this user made may be trusted: the user is this process's, or root works for it under sudo."""
+    """Return whether to trust what `user` made: it is this process's user, or the one who called sudo."""
     caller = caller_of_sudo()
     return user in (os.geteuid(), *(caller[:1] if caller is not None else ()))
 
 
 def foreign_link(path: Path, name: str) -> OSError:
-    """Why root does not go there."""
+    """Build the error that says why root does not follow a link."""
     return OSError(errno.EACCES, f"{name} is a link of another user, and root follows none", str(path))
 
 
@@ -232,7 +236,10 @@ def _replaced(path: Path) -> OSError:
 
 
 def is_shared(folder: Path) -> bool:
-    """Whether root would write where another one than it, or than the caller of sudo, may put links."""
+    """Return whether root would write to a folder in which another user may put links.
+
+    The caller of sudo does not count as another user.
+    """
     if os.geteuid() != 0:
         return False
     status = folder.stat()
@@ -249,9 +256,10 @@ def copy_into(file: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def arriving(beside: Path) -> Iterator[Path]:
-    """A folder in `beside` for what arrives, by a path of its handle; gone afterwards, however the block ends.
+    """Yield a new folder inside `beside` for files that arrive, by a path of its handle.
 
-    Nobody else can write in it, and whoever swaps its name for a link changes nothing that is reached by the path.
+    Remove it after the block. Nobody else can write into it, and swapping its name for a link changes nothing
+    that is reached by the path.
     """
     made = [path for path in (beside, *beside.parents) if not os.path.lexists(path)]
     make_parents(beside)
@@ -282,9 +290,9 @@ def remove(path: Path) -> None:
 
 
 def replace_into(source: Path, target: Path) -> None:
-    """Move a file or a folder of the same disk to where there may be one, and hand it over to the caller of sudo.
+    """Move a file or folder within a disk over one that may exist, and hand it over to the caller of sudo.
 
-    It is handed over before, while nobody else can reach it: what has the name afterwards may be another's.
+    It is handed over before the move, while nobody else can reach it: afterwards the name may be another file's.
     """
     chown_to_sudo_user(source)
     with opened(target.parent) as folder:
@@ -295,7 +303,7 @@ def replace_into(source: Path, target: Path) -> None:
 
 
 def bring(source: Path, target: Path) -> None:
-    """Move a file or a folder of the same disk to `target`. FileExistsError where something is there."""
+    """Move a file or folder within a disk to `target`. Raises FileExistsError if something is there."""
     with opened(target.parent) as folder:
         goal = folder / target.name
         if os.path.lexists(goal):
@@ -313,21 +321,21 @@ def bring(source: Path, target: Path) -> None:
 
 
 def caller_of_sudo() -> tuple[int, int] | None:
-    """The user and group (-1: as it is) that root works for under sudo; None without sudo."""
+    """Return the user and group ids of the caller of sudo, with group -1 for "unchanged"; None without sudo."""
     user, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not (user.isascii() and user.isdecimal()):
         return None
     if not 0 < int(user) < 1 << 32:
         return None
-    known = group.isascii() and group.isdecimal() and int(group) < 1 << 32
-    return int(user), int(group) if known else -1
+    has_group = group.isascii() and group.isdecimal() and int(group) < 1 << 32
+    return int(user), int(group) if has_group else -1
 
 
 def chown_to_sudo_user(*paths: Path) -> None:
-    """Under sudo, what was made for the caller is the caller's: files, and folders with all that is in them.
+    """Give files, and folders with all that is in them, to the caller of sudo; do nothing without sudo.
 
-    Only what is root's, and has one name: another one may be somebody else's. No link is followed, and nothing is
-    handed over by its name, which may be another file's by now.
+    Only what belongs to root and has a single name, since another name may be somebody else's. No link is
+    followed, and nothing is handed over by its name, which may belong to another file by now.
     """
     if (owner := caller_of_sudo()) is None:
         return
@@ -341,13 +349,13 @@ def _hand_over(name: str, folder: int, owner: tuple[int, int], path: Path | None
     handle = os.open(name, _FILE, dir_fd=folder)  # a link, a socket: OSError, and it stays root's
     with _closing(handle):
         status = os.fstat(handle)
-        known = _made.get(os.path.abspath(path)) if path is not None else None
-        if status.st_uid != 0 or (known is not None and known != (status.st_dev, status.st_ino)):
+        remembered = _made.get(os.path.abspath(path)) if path is not None else None
+        if status.st_uid != 0 or (remembered is not None and remembered != (status.st_dev, status.st_ino)):
             return
         if stat.S_ISDIR(status.st_mode):
-            for each in os.listdir(handle):
+            for entry in os.listdir(handle):
                 with contextlib.suppress(OSError):
-                    _hand_over(each, handle, owner)
+                    _hand_over(entry, handle, owner)
             os.fchown(handle, *owner)  # at last: from now on its owner can change what is in it
         elif stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
             os.fchown(handle, *owner)
@@ -355,9 +363,9 @@ def _hand_over(name: str, folder: int, owner: tuple[int, int], path: Path | None
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """The name of a temporary file that takes the place of `path` at the end of the block: whole or not at all.
+    """Yield the name of a temporary file that replaces `path` at the end of the block, whole or not at all.
 
-    Where the block raises, a Ctrl-C too, the former file stays and the temporary one is removed.
+    If the block raises, also by Ctrl-C, the former file stays and the temporary one is removed.
     """
     with opened(path.parent) as folder:
         temporary = folder / f".{path.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
@@ -370,7 +378,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def user_cache(name: str) -> Path | None:
-    """`$XDG_CACHE_HOME/profkit/NAME`, or that of `~/.cache`, there or not. None where there is no home."""
+    """Return `$XDG_CACHE_HOME/profkit/NAME`, or the same below `~/.cache`, whether it exists or not.
+
+    None without a home.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     if base and os.path.isabs(base):  # by its specification a path that is not absolute counts as not set
         return Path(base, "profkit", name)
@@ -380,10 +391,10 @@ def user_cache(name: str) -> Path | None:
 
 
 def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False, private: bool = False) -> None:
-    """Write the text; a former file stays as it was where anything fails, and so it does for whoever reads meanwhile.
+    """Write a text file whole or not at all; readers see the former file until the new one is complete.
 
-    `sync`: on the disk before it takes the former one's place; `private`: only its owner may read it. Raises OSError,
-    and what `pieces` raise.
+    `sync`: it reaches the disk before it replaces the former one; `private`: only its owner may read it. Raises
+    OSError, and whatever `pieces` raises.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device, which would be replaced
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
@@ -408,15 +419,15 @@ _TRIES, _PAUSE = 50, 0.1  # seconds: a tool that was ended on a busy machine may
 
 
 class TemporaryFolder(tempfile.TemporaryDirectory[str]):
-    """As tempfile's: `with` gives its name, of which `purpose` is a part. What cannot be removed in the end stays."""
+    """A temporary folder as tempfile's, with `purpose` in its name. What cannot be removed in the end stays."""
 
     def __init__(self, purpose: str = "") -> None:
         super().__init__(prefix=f"profkit-{purpose}-", ignore_cleanup_errors=True)
 
     def cleanup(self) -> None:
-        """Remove it. Again for up to five seconds where something is left: a process that was ended may still write.
+        """Remove the folder, retrying for up to five seconds: a process that was just ended may still write into it.
 
-        Raises KeyboardInterrupt, where Ctrl-C comes meanwhile, after it is removed.
+        Raises KeyboardInterrupt after the removal if Ctrl-C arrives meanwhile.
         """
         try:
             self._remove()

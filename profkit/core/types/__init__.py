@@ -2,7 +2,8 @@
 
 Imports nothing of profkit but its errors. Every type here is plain data: no files, no processes, no clocks.
 
-A workload's process uses a few of them, and to make all costs it 50 ms: modules are loaded until one has the name.
+A workload's process uses few of them, and creating all costs it 50 ms, so modules are loaded until one has
+the name.
 """
 
 from typing import TYPE_CHECKING

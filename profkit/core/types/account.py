@@ -29,9 +29,9 @@ AccountRowKind = Literal[
 class AccountRow:
     """One part of a step: its seconds, and the least that the hardware allows for what it does.
 
-    `what` is the operation with its shapes, a kernel's short name, a kind of copy, or what a place of the host calls;
-    `busy` is how near (0..1) the
-    busiest unit `limit` is to its peak. `estimated`: the seconds were divided by what another run showed.
+    `what` is the operation with its shapes, a kernel's short name, a kind of copy, or what a place of the host
+    calls. `busy` is how near (0..1) the busiest unit, `limit`, is to its peak. `estimated`: the seconds were
+    divided among rows by the shares that another run showed.
     """
 
     kind: AccountRowKind
@@ -54,7 +54,7 @@ class AccountRow:
 
 @dataclass(frozen=True)
 class AccountClock:
-    """The SM clock of a device while it ran, in Hz, its highest, and why it had less where that is told."""
+    """The SM clock of a device during the run and its highest, in Hz, and why it was held below that if known."""
 
     seen: float  # median over the samples
     highest: float | None = None
@@ -63,7 +63,7 @@ class AccountClock:
 
 @dataclass(frozen=True)
 class LoopGrowth:
-    """A loop whose iterations take longer and longer: what one takes in the first and in the last eighth of them."""
+    """A loop whose iterations take longer and longer: seconds of one in the first and in the last eighth of them."""
 
     where: Place
     iterations: int
@@ -90,10 +90,10 @@ class Account:
 
     @property
     def known(self) -> float:
-        """Seconds of the rows whose least is known; idle time has none that it needs."""
+        """Return the seconds of the rows whose least is known; of idle time that is 0."""
         return sum(row.seconds for row in self.rows if row.least is not None)
 
     @property
     def least(self) -> float:
-        """Seconds that would be left at the hardware's limits, of rows without a known least all."""
+        """Return the seconds that would be left at the hardware's limits; rows without a known least count in full."""
         return sum(row.seconds if row.least is None else row.least for row in self.rows)

@@ -1,4 +1,4 @@
-"""Two runs side by side: may they be compared, what is different, and why; and which commit made it so."""
+"""Two runs side by side: may they be compared, what is different, and why; and which commit caused it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ComparisonOutcome = Literal["regressed", "improved", "changed", "same", "ambiguo
 
 @dataclass(frozen=True)
 class Feature:
-    """One field of what must be alike for two runs to be compared: `gpu.name`, `driver.major`, `cache mode`, ..."""
+    """One property that must be alike for two runs to be compared: `gpu.name`, `driver.major`, `cache mode`, ..."""
 
     name: str
     value: str | None  # None: this run does not say
@@ -28,7 +28,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Difference:
-    """One field in which two runs differ."""
+    """One property in which two runs differ."""
 
     name: str
     tier: Tier
@@ -38,7 +38,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Sample:
-    """One value of a metric as a comparison sees it: the centre, its 95 % interval, and samples by process or round."""
+    """One value of a metric in a comparison: the centre, its 95 % interval, and the samples by process or round."""
 
     value: float
     low: float | None = None
@@ -48,7 +48,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one metric in one scope."""
+    """How one metric changed in one scope."""
 
     metric: str
     unit: str
@@ -91,7 +91,7 @@ class CodeChange:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why something changed, as far as the counters of both runs show it, and the values behind it."""
+    """A reason for a change, as far as the counters of both runs show it, and the values behind it."""
 
     kind: str  # "occupancy", "clocks", "moved", "bytes", "work", ...
     what: Fact
@@ -101,7 +101,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: what it was, where it came from."""
+    """One of the two runs: what it was, and where it came from."""
 
     name: str
     path: str
@@ -113,7 +113,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Pairing:
-    """How two versions were run in turn. `waited`: the share of time without a processor, taken out of every time."""
+    """How two versions were run alternately.
+
+    `waited`: the share of time without a processor, taken out of every time.
+    """
 
     pairs: int
     seconds: float
@@ -123,7 +126,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class BlamedLine:
-    """A line that a commit changed, in what became slower."""
+    """A line changed by a commit, in code that became slower."""
 
     path: str  # relative to the repository
     line: int
@@ -136,7 +139,7 @@ class BlamedLine:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that is said of two runs. `refused`: they must not be compared, and `differences` say why."""
+    """Everything that is said of two runs. `refused`: they must not be compared, and `differences` says why."""
 
     baseline: Side
     candidate: Side
@@ -195,7 +198,7 @@ BisectState = Literal["running", "found", "several", "same", "ambiguous", "open"
 
 @dataclass(frozen=True)
 class BisectStep:
-    """One paired test: `later` was run in turn with `earlier` (hashes)."""
+    """One paired test: `later` was run alternately with `earlier` (hashes)."""
 
     kind: Literal["ends", "search", "confirm"]
     earlier: str
@@ -242,7 +245,10 @@ class BisectSearch:
 
 @dataclass(frozen=True)
 class BisectOptions:
-    """`budget` in wall seconds of each step, `floor` the relative change that counts; as of `compare --base`."""
+    """Options of a bisection: `budget` in wall seconds for each step, `floor` the relative change that counts.
+
+    The same as those of `compare --base`.
+    """
 
     budget: float
     floor: float
@@ -252,7 +258,7 @@ class BisectOptions:
 
 @dataclass(frozen=True)
 class BisectDocument:
-    """A bisection, at its end or on its way. `cwd` is where the command runs, relative to the repository."""
+    """A bisection, complete or under way. `cwd` is where the command runs, relative to the repository."""
 
     started: str
     command: tuple[str, ...]

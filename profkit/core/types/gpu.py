@@ -11,7 +11,7 @@ from profkit.core.types.timeline import Timeline
 
 @dataclass(frozen=True)
 class Gpu:
-    """One device. What is None was not told."""
+    """One device. A field that is None is not known."""
 
     name: str
     index: int = 0
@@ -43,14 +43,14 @@ class Kernel:
 
     @property
     def id(self) -> str:
-        """`132x1x1 of 384x1x1`: what tells configurations of one kernel apart; nothing where no shape is told."""
+        """Return `132x1x1 of 384x1x1`, which tells configurations of a kernel apart; empty if no shape is known."""
         if not self.grid and not self.block:
             return ""
         return f"{'x'.join(map(str, self.grid))} of {'x'.join(map(str, self.block))}"
 
     @property
     def scope(self) -> Scope:
-        """The scope of everything that is said of this configuration."""
+        """Return the scope of everything that is said of this configuration."""
         return Scope("kernel", self.name, self.id or None)
 
 
@@ -100,10 +100,11 @@ class SourcePlace:
 
 @dataclass(frozen=True)
 class GpuOperation:
-    """One operation of a framework with its shapes, as one line calls it, in what counts. Times in seconds.
+    """One operation of a framework with its shapes, as one line calls it, in the part that counts.
 
-    `flop` and `bytes` are the least that one call needs, by the shapes and types of its arguments; None where they are
-    not known. What operations inside of it launch is theirs. Of the run that recorded operations: its shares count.
+    Times in seconds. `flop` and `bytes` are the least that one call needs, by the shapes and types of its
+    arguments; None if unknown. What operations inside of it launch is counted as theirs. Measured in the run that
+    recorded operations: use its shares.
     """
 
     operation: str  # `aten::mm [4096,768] x [768,50257]`
@@ -140,7 +141,7 @@ class Transfer:
 
 @dataclass(frozen=True)
 class ApiCall:
-    """What the host called: a function of the CUDA API, or a framework's operation, `aten::normal_ [64,3,256,256]`."""
+    """A call of the host: a function of the CUDA API, or a framework's operation, `aten::normal_ [64,3,256,256]`."""
 
     name: str
     calls: int
@@ -149,13 +150,14 @@ class ApiCall:
 
 @dataclass(frozen=True)
 class GpuLine:
-    """What one line of the program did for the devices in what counts; of a backward pass the line of its forward part.
+    """What one line of the program did for the devices in the part that counts.
 
-    `calls` of torch and their seconds on the host; `waits`: calls that wait for the device, without those that only
-    belong to a copy to it; `on_host`: the operation with most time that the host computes itself; `rows`: of its
-    matrix products with the same weights, where each has more rows than the one before, by the same number: of the
-    first, of the last, and how many. Of the run that recorded lines: its times are longer. `operation`: of a kernel's
-    lines, where each launches it by an operation of its own (with shapes), and whether that is of a backward pass.
+    A backward pass has its forward line. `calls` of torch and their seconds on the host; `waits`: calls that wait
+    for the device, without those that only belong to a copy to it; `on_host`: the operation with most time that
+    the host computes itself; `rows`: of its matrix products with the same weights, where each has more rows than
+    the one before, by the same number: of the first, of the last, and how many. Measured in the run that recorded
+    lines: its times are longer. `operation`: of a kernel's lines, where each launches it by an operation of its
+    own (with shapes), and whether that is of a backward pass.
     """
 
     file: str
@@ -176,7 +178,7 @@ class GpuLine:
 
 @dataclass(frozen=True)
 class GpuRange:
-    """One NVTX range (or region) by name, all its entries together."""
+    """All entries of one NVTX range (or region), by name."""
 
     name: str
     domain: str | None
@@ -189,7 +191,7 @@ class GpuRange:
 
 @dataclass(frozen=True)
 class DeviceCommunication:
-    """Kernels of NCCL on one device, in seconds, as Communication has them."""
+    """Kernels of NCCL on one device, in seconds; the fields are those of Communication."""
 
     device: int
     seconds: float
@@ -231,7 +233,7 @@ class GpuLoop:
 
 @dataclass(frozen=True)
 class GpuTrace:
-    """What the devices did in the part that counts. Times in seconds; of several devices the mean.
+    """What the devices did in the part that counts. Times in seconds; for several devices, their mean.
 
     A report of counters alone has only `kernels`, with the times that were counted.
     """
@@ -273,7 +275,10 @@ class GpuTrace:
 
 @dataclass(frozen=True)
 class GpuToolLines:
-    """What to type for what a report lacks, as a backend's tools are called. Empty: the backend has no such tool."""
+    """Commands that record what a report lacks, as the backend's tools are called.
+
+    Empty: the backend has no such tool.
+    """
 
     trace: str = ""  # a timeline
     count: str = ""  # counters of its kernels
@@ -298,7 +303,7 @@ class KernelInstruction:
 
 @dataclass(frozen=True)
 class ToolRule:
-    """What a rule of NVIDIA's Nsight Compute concluded of a kernel, as the report holds it."""
+    """What a rule of NVIDIA's Nsight Compute concluded about a kernel, as the report holds it."""
 
     kernel: Scope
     name: str
@@ -322,7 +327,7 @@ class KernelBottleneck:
 
 @dataclass(frozen=True)
 class MetalWork:
-    """All work of one name on the GPU, of the process that counts. `seconds` adds up what may run side by side."""
+    """All work of one name on the GPU by the profiled process. `seconds` adds up what may run side by side."""
 
     name: str
     count: int
@@ -333,7 +338,7 @@ class MetalWork:
 
 @dataclass(frozen=True)
 class MetalCounter:
-    """One counter of the GPU over the part that counts; it speaks of the whole device, not of a process."""
+    """One counter of the GPU over the part that counts; it is of the whole device, not of a process."""
 
     name: str
     unit: str  # as the table's own label says it, in base units; "" where it says none
@@ -347,7 +352,7 @@ class MetalCounter:
 
 @dataclass(frozen=True)
 class MetalAbsent:
-    """What the trace does not give: `what` is the schema of the table, with the reason and the way to get it."""
+    """Something that the trace does not contain: the schema of its table, the reason, and the way to get it."""
 
     what: str
     reason: Fact

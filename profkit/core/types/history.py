@@ -12,7 +12,7 @@ from profkit.core.types.readings import RUN, Direction, Fact, Quality, Scope, Ve
 
 @dataclass(frozen=True)
 class SeriesKey:
-    """What makes two values of different days values of one series."""
+    """What identifies a series: values of different days with the same key belong together."""
 
     workload: str
     backend: str
@@ -106,7 +106,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """From `index` (the first value after it) on the series is another one."""
+    """A place where a series changes its level: `index` is the first value after it."""
 
     index: int
     before: float  # medians of the stretches that it parts
@@ -116,7 +116,7 @@ class ChangePoint:
 
     @property
     def ratio(self) -> float | None:
-        """After over before; None where before is 0."""
+        """Return after over before; None if before is 0."""
         return self.after / self.before if self.before else None
 
 
@@ -152,7 +152,7 @@ NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run
 
 @dataclass(frozen=True)
 class MetricOutcome:
-    """What the nightly says of one metric of one workload, by a `code`: a short fixed word."""
+    """What the nightly says about one metric of one workload, by a `code`: a short fixed word."""
 
     metric: str
     outcome: Outcome
@@ -189,7 +189,7 @@ class PairsCommand:
 
 @dataclass(frozen=True)
 class NightPairs:
-    """What came of a workload beside the commit `base`."""
+    """The result of running a workload alternately with the commit `base`."""
 
     base: str | None = None
     why: Fact | None = None  # why they were not run in turn, or too few times
@@ -206,7 +206,7 @@ class NightPairs:
 
 @dataclass(frozen=True)
 class WorkloadOutcome:
-    """What the nightly says of one workload: the worst of its metrics, and where its run lies."""
+    """What the nightly says about one workload: the worst of its metrics, and where its run lies."""
 
     name: str
     backend: str
@@ -226,7 +226,7 @@ class WorkloadOutcome:
 
 @dataclass(frozen=True)
 class Night:
-    """One nightly, all of it."""
+    """One complete nightly."""
 
     id: str
     name: str

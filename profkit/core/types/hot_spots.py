@@ -1,4 +1,4 @@
-"""Where the time of a program goes: a short list of places, each with what it does and what is under it."""
+"""Where the time of a program goes: a short list of places, each with what it does and what it calls."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ ConstructKind = Literal[
 
 @dataclass(frozen=True, kw_only=True)  # by name: a symbol would be taken for a kernel
 class Place:
-    """Where a problem is, as far as it is known."""
+    """Where a problem is, as far as that is known."""
 
     kernel: str | None = None
     operation: str | None = None  # of a framework: `aten::mm [64, 32] x [32, 8]`
@@ -100,7 +100,7 @@ NOWHERE = Place()
 
 @dataclass(frozen=True)
 class Construct:
-    """One thing that a line of source does."""
+    """One thing that a line of source does; ConstructKind explains the fields."""
 
     kind: ConstructKind
     name: str = ""
@@ -123,13 +123,13 @@ class LineCode:
     )
 
     def find(self, kind: ConstructKind) -> tuple[Construct, ...]:
-        """Those of a kind."""
-        return tuple(one for one in self.constructs if one.kind == kind)
+        """Return the constructs of a kind."""
+        return tuple(construct for construct in self.constructs if construct.kind == kind)
 
 
 @dataclass(frozen=True)
 class InnerCode:
-    """A function that a line calls: its first line, or its only one with what that does."""
+    """A function that a line calls: its first line; or, if it has only one, that line with its code."""
 
     function: str
     line: int
@@ -138,7 +138,10 @@ class InnerCode:
 
 @dataclass(frozen=True)
 class Variable:
-    """The type of a variable as it was seen, `list` or `numpy.ndarray`; the most elements of what is built in."""
+    """The type that a variable was seen to have, `list` or `numpy.ndarray`.
+
+    For built-in types, its largest length.
+    """
 
     type: str
     length: int | None = None
@@ -146,7 +149,10 @@ class Variable:
 
 @dataclass(frozen=True)
 class ArrayForm:
-    """What a name held: an array of NumPy by its type ("<f4"), its shape and its order; a number by its type alone."""
+    """What a name held: for an array of NumPy its type ("<f4"), its shape and its order.
+
+    For a number its type alone.
+    """
 
     type: str  # "" of anything else
     shape: tuple[int, ...] | None = None
@@ -155,9 +161,9 @@ class ArrayForm:
 
 @dataclass(frozen=True)
 class LineCount:
-    """How often a line ran in the main thread, and what its names held when it was looked at.
+    """How often a line ran in the main thread, and what its names held when they were looked at.
 
-    `parts`: of a line that is the first one in a loop, the median seconds of an iteration in each eighth of them.
+    `parts`: for the first line in a loop, the median seconds of an iteration in each eighth of the iterations.
     """
 
     file: str
@@ -174,9 +180,10 @@ class LineCount:
 
 @dataclass(frozen=True)
 class SampledLoop:
-    """A loop of the program under which much of its main thread's time lies, the whole of it without imports.
+    """A loop of the program under which much of its main thread's time lies, where imports do not count.
 
-    `first` is the line of the first statement in its body, `each` as of a LineCode, and `last` where the body ends.
+    `first` is the line of the first statement in its body, `each` as in a LineCode, and `last` where the body
+    ends.
     """
 
     file: str

@@ -19,7 +19,7 @@ CaseState = Literal["measured", "wrong", "unavailable", "too large", "failed", "
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One place of the grid: what every implementation is asked to do. x has batch x sequence x dimension elements."""
+    """One place of the grid: what every implementation has to do. x has batch x sequence x dimension elements."""
 
     operation: str
     batch: int
@@ -30,17 +30,17 @@ class GridPoint:
 
     @property
     def name(self) -> str:
-        """`LayerNorm forward float32 16x256x64`."""
+        """Return `LayerNorm forward float32 16x256x64`."""
         return f"{self.operation} {self.direction} {self.dtype} {self.shape}"
 
     @property
     def elements(self) -> int:
-        """Of x."""
+        """Return the number of elements of x."""
         return self.batch * self.sequence * self.dimension
 
     @property
     def shape(self) -> str:
-        """`16x256x64`."""
+        """Return `16x256x64`."""
         return f"{self.batch}x{self.sequence}x{self.dimension}"
 
 
@@ -55,7 +55,7 @@ class MeasuredCeilings:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One implementation at one point. Times in seconds; what is None was not measured."""
+    """The result of one implementation at one point. Times in seconds; a field that is None was not measured."""
 
     point: GridPoint
     implementation: str
@@ -83,7 +83,7 @@ class CaseResult:
     remarks: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises ValueError for numbers that nobody can have measured: a file may say anything."""
+        """Raise ValueError for numbers that cannot have been measured: a file may say anything."""
         numbers = (self.median, self.half_width, self.first, self.memory, self.flops, self.bytes, self.spent)
         ends = (min(self.seconds), max(self.seconds)) if self.seconds else ()
         if any(number is not None and not 0 <= number < LARGEST_NUMBER for number in (*numbers, *ends)):
@@ -92,7 +92,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class SweepDocument:
-    """All of a sweep. `complete` is False while it goes on, and after it was interrupted."""
+    """A whole sweep. `complete` is False while it goes on, and after it was interrupted."""
 
     started: str  # ISO 8601, UTC
     device: str
@@ -166,7 +166,10 @@ class Speedup:
 
 @dataclass(frozen=True)
 class TestResult:
-    """What became of a test. Times in seconds of one call, by the judge's clock; what is None was not measured."""
+    """The result of a test. Times in seconds of one call, by the judge's clock.
+
+    A field that is None was not measured.
+    """
 
     __test__ = False  # for pytest
 
@@ -198,7 +201,7 @@ class TestResult:
 
 @dataclass(frozen=True)
 class EvaluationDocument:
-    """All of an evaluation. `complete` is False while it goes on, and after it was interrupted."""
+    """A whole evaluation. `complete` is False while it goes on, and after it was interrupted."""
 
     started: str  # ISO 8601, UTC
     suite: str
@@ -264,7 +267,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class OperationAttempts:
-    """All attempts at one operation. `best` is the number of the kernel that is kept; None where none is correct."""
+    """All attempts at one operation. `best` is the number of the kernel that is kept; None if none is correct."""
 
     operation: str  # the overload as torch names it: add.Tensor
     folder: str  # relative to that of the generation: relu, add__Tensor
@@ -276,7 +279,7 @@ class OperationAttempts:
 
 @dataclass(frozen=True)
 class GenerationLimits:
-    """What a generation may spend; None is no limit."""
+    """What a generation may spend; None means no limit."""
 
     attempts: int = 5
     tokens: int | None = None

@@ -1,6 +1,6 @@
 """Values and where they come from: scopes, readings, counters, profiles, stacks, concerns, verdicts.
 
-And what goes between profkit and the workload's own process: what it is told, and what it records.
+Also what passes between profkit and the workload's own process: its instructions, and what it records.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that is said, as a code with its numbers (SI units, shares 0..1) and names.
+    """Something to be said to the user, as a code with its numbers (SI units, shares 0..1) and names.
 
-    `reporting/facts.yaml` has a sentence for each code. `parts` are the facts that stand in it: what it follows from is
-    the last one. Under the code `text` the name `text` is the message of another program, or a line to type.
+    `reporting/facts.yaml` has a sentence for each code. `parts` are the facts that stand in it: what it follows
+    from is the last one. Under the code `text`, the name `text` is the message of another program, or a line to
+    type.
     """
 
     code: str
@@ -70,29 +71,32 @@ class Fact:
 
     @classmethod
     def of(cls, code: str, *parts: Fact, **values: float | str) -> Fact:
-        """The fact of these values: what is text is a name."""
+        """Build a fact of these values: texts become names, the rest numbers."""
         names = {name: value for name, value in values.items() if isinstance(value, str)}
         return cls(code, {n: float(v) for n, v in values.items() if not isinstance(v, str)}, names, parts)
 
     @classmethod
     def message(cls, text: str, fault: str | None = None) -> Fact:
-        """What another program said, or an error; where somebody asks which known fault that is, its code."""
+        """Build a fact of another program's message, or of an error; `fault` is its code if it is a known fault."""
         return cls("text", names={"text": text, **({"fault": fault} if fault is not None else {})})
 
     @property
     def root(self) -> Fact:
-        """What is at the bottom of it, where it follows from another fact: of several that hold together all."""
+        """Return the fact at the bottom, following what each one follows from.
+
+        Facts that hold together are kept whole.
+        """
         return self.parts[-1].root if self.parts and self.code not in WHOLE else self
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What it says without its numbers and names: equal where two differ in these alone."""
+        """Return what it says without its numbers and names: equal for two facts that differ in these alone."""
         said = re.sub(r"[0-9]+(?:[.,][0-9]+)*", "#", self.names.get("text", ""))
         return (self.code, said, *(part.kind for part in self.parts))
 
 
 def message_of(fact: Fact | None) -> str:
-    """What another program said, at the bottom of a fact; else nothing."""
+    """Return another program's message at the bottom of a fact; empty if there is none."""
     return fact.root.names.get("text", "") if fact is not None else ""
 
 
@@ -101,14 +105,14 @@ WHOLE = (TOGETHER, "not-supported", "not-counted", "hard-zero")  # whose parts s
 
 
 def together(*facts: Fact | None) -> Fact | None:
-    """One fact of those that there are; None of none."""
+    """Combine the facts that are not None to one fact; None if there are none."""
     known = tuple(fact for fact in facts if fact is not None)
     return known[0] if len(known) == 1 else Fact(TOGETHER, parts=known) if known else None
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a value speaks of: the whole run, a region, a kernel or a function."""
+    """What a value is about: the whole run, a region, a kernel or a function."""
 
     kind: ScopeKind = "run"
     name: str | None = None
@@ -229,7 +233,10 @@ class Stacks:
 
 @dataclass(frozen=True)
 class Summary:
-    """The readings that answer one concern: time, cache, python, memory. `reporting/` makes its words and tables."""
+    """The readings that answer one concern: time, cache, python, memory.
+
+    `reporting/` makes words and tables of them.
+    """
 
     concern: str
     readings: tuple[Reading, ...]
@@ -240,7 +247,7 @@ Operator = Literal["<", ">", "<=", ">="]
 
 @dataclass(frozen=True)
 class Threshold:
-    """What a value is held against, in the metric's unit."""
+    """What a value is compared with, in the metric's unit."""
 
     operator: Operator
     value: float
@@ -249,7 +256,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the judge says of one target in one scope. `advice` is what to try; unknown is never pass."""
+    """The judgement of one target in one scope. `advice` is what to try; unknown is never pass."""
 
     target: str
     metric: str
@@ -265,7 +272,7 @@ class Verdict:
 
     @property
     def cause(self) -> Fact | None:
-        """Of an unknown one: why there is no such value, which several targets may share."""
+        """Return why there is no value, for an unknown verdict; several targets may share the cause. Else None."""
         reason = self.reason.parts[-1] if self.reason.code == "unknown-kernels" else self.reason
         return reason.root if reason.code in ("not-known", "uncertain", "limit-unknown") else None
 
@@ -298,7 +305,7 @@ class CountedLine:
 
 @dataclass(frozen=True)
 class Directive:
-    """What the workload's own process is told, as JSON in the environment variable PROFKIT_DIRECTIVE."""
+    """Instructions for the workload's own process, as JSON in the environment variable PROFKIT_DIRECTIVE."""
 
     pass_name: PassName
     record: str  # a path prefix: every process that enters a region leaves `<record>.<pid>.json` there

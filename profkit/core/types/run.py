@@ -66,7 +66,7 @@ class Step:
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """One launch configuration that is to be counted, and what that costs."""
+    """One launch configuration that is to be counted, and its share of the GPU time."""
 
     kernel: Kernel
     share: float  # of the region's GPU time, 0..1
@@ -126,7 +126,7 @@ class PassResult:
 
     @property
     def has_object(self) -> bool:
-        """Whether there was anything that it could look at: a program in C has no Python."""
+        """Return whether there was anything for it to look at: a program in C has no Python."""
         return self.state != "skipped" or self.reason is None or self.reason.code not in _WITHOUT_OBJECT
 
 
@@ -141,7 +141,7 @@ _WITHOUT_OBJECT = frozenset(
 
 @dataclass(frozen=True)
 class Gain:
-    """The most that can be won: a share (0..1) of the time that `of` names."""
+    """The most that a change can save: a share (0..1) of the time that `of` names."""
 
     at_most: float
     of: str  # "the GPU time", "the run's time", "the time of a step"
@@ -166,7 +166,7 @@ class Insight:
 
 @dataclass(frozen=True)
 class TimeSplit:
-    """Where the wall time of one run of the workload went. Times in seconds; None where it was not measured."""
+    """Where the wall time of one run of the workload went. Times in seconds; None if not measured."""
 
     wall: float
     startup: float | None = None  # before the steady part
@@ -198,7 +198,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Report:
-    """What a reader made of one artifact, whoever recorded it. `facts` decide what may be compared."""
+    """What a reader made of one artifact, whatever recorded it. `facts` decide which runs may be compared."""
 
     tool: str
     format: str
@@ -225,7 +225,7 @@ MemorySeriesKind = Literal["resident", "allocated", "reserved"]
 
 @dataclass(frozen=True)
 class AllocationLine:
-    """A source line and what it holds, or what that grew by: bytes and blocks."""
+    """A source line and what it holds, or by how much that grew: bytes and blocks."""
 
     file: str
     line: int
@@ -235,7 +235,7 @@ class AllocationLine:
 
 @dataclass(frozen=True)
 class MemoryGrowth:
-    """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None where nothing tells."""
+    """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None if that cannot be decided."""
 
     per_iteration: float | None
     low: float | None
@@ -259,10 +259,11 @@ class Allocations:
 
 @dataclass(frozen=True)
 class MemorySeries:
-    """Memory over one run, as it was looked at: bytes at so many seconds after it began; at most some hundred looks.
+    """Memory over one run: bytes at so many seconds after it began; at most some hundred readings.
 
-    `resident` is of the processes of the program together, since its start. `allocated` (by tensors) and `reserved` (by
-    torch's allocator) are of the device, since CUDA was first used in the run that recorded operations.
+    `resident` is of the processes of the program together, since its start. `allocated` (by tensors) and
+    `reserved` (by torch's allocator) are of the device, since CUDA was first used in the run that recorded
+    operations.
     """
 
     kind: MemorySeriesKind
@@ -286,7 +287,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Revision:
-    """What git says of the folder that the workload's script lies in, else runs in; no remote, no author, no path."""
+    """What git says of the folder that the workload's script lies in, or runs in; no remote, no author, no path."""
 
     commit: str | None = None  # 40 or 64 hexadecimal digits; None before the first commit
     dirty: bool | None = None  # tracked files differ from the commit; None where that took too long to tell
@@ -295,7 +296,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class ProgramWarning:
-    """A warning that the program printed by Python's `warnings`: where it was given, and in which words."""
+    """A warning that the program printed by Python's `warnings`: where it was issued, and its text."""
 
     file: str
     line: int
@@ -305,7 +306,7 @@ class ProgramWarning:
 
 @dataclass(frozen=True)
 class RunDocument:
-    """All of run.json. Grows while a run goes on; every state of it is a valid document."""
+    """The content of run.json. It grows while a run goes on; every state of it is a valid document."""
 
     name: str
     backend: BackendName
@@ -354,13 +355,16 @@ class RunDocument:
 
     @property
     def is_sweep(self) -> bool:
-        """Whether its timings are cases of groups: a verdict on each is no answer."""
+        """Return whether its timings are cases of groups, for which a verdict on each is no answer."""
         return any(timing.group is not None for timing in self.timings)
 
 
 @dataclass(frozen=True)
 class Cache:
-    """One data or unified cache as one core sees it. `size` and `line` in bytes; `shared` cores share it."""
+    """One data or unified cache as a core sees it. `size` and `line` in bytes.
+
+    `shared` is the number of cores that share it.
+    """
 
     level: int
     size: int
@@ -405,7 +409,7 @@ class Peaks:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What others took from the processor while one process of the timing pass ran. None where nobody tells."""
+    """What other processes took from the processor while one process of the timing pass ran. None if not known."""
 
     seconds: float  # wall time of the process
     cpu: float | None = None  # CPU seconds of it and its children
@@ -416,7 +420,7 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor: what was tried, what came of it, and the one line that fixes it."""
+    """One line of the doctor: what was tried, the result, and the line that fixes it."""
 
     name: str
     state: CheckState

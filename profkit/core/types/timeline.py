@@ -52,9 +52,10 @@ MarkKind = Literal[
 
 @dataclass(frozen=True)
 class MarkLabel:
-    """What marks are: a kernel, a call, a line.
+    """What a mark stands for: a kernel, a call, a line.
 
-    `what`: of a call that launches, the kernel; of an idle stretch, the call that the host was in for its longest part.
+    `what`: for a call that launches, the kernel; for an idle stretch, the call that the host was in for its
+    longest part.
     """
 
     kind: MarkKind
@@ -71,8 +72,9 @@ class MarkLabel:
 class Lane:
     """One line of a timeline. Times in whole ns from its begin, in the order of the starts.
 
-    `labels` are places in the timeline's own. `counts` says of how many things each mark is, the longest of which it is
-    labelled after, and `busy` their ns together; both are empty where nothing was merged.
+    `labels` are indices into the timeline's own. `counts` is the number of things that each mark stands for,
+    which is labelled after the longest of them, and `busy` their total in ns; both are empty where nothing was
+    merged.
     """
 
     kind: LaneKind
@@ -99,7 +101,7 @@ class ActivityBins:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A bounded record of what ran when. Times in seconds, but for those of the lanes."""
+    """A bounded record of what ran when. Times in seconds, except those of the lanes."""
 
     kind: TimelineKind
     begin: float  # from the begin of the recording

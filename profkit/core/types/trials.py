@@ -1,4 +1,4 @@
-"""Changes of a program's surroundings that were tried: what was set, how the times differ, whether the output does."""
+"""Trials of a program under changed conditions: what was set, how the times differ, whether the output does."""
 
 from __future__ import annotations
 
