@@ -1,1 +1,1 @@
-"""Runs against each other and over time: compare, history, nightly, change detection."""
+"""Compare runs with each other and over time: comparison, history, nightly, change detection."""

@@ -1,15 +1,16 @@
-"""Where a series becomes another one: the best piecewise constant fit, and a test of its steps against the noise.
+"""Find where a series changes its level: the best piecewise constant fit, tested against the noise.
 
-Pure functions on values in order, one per night or build. numpy is imported where it is used, never on import.
+Pure functions on values in order, one per night or build. numpy is imported where it is used, never on
+import.
 
-The fit is by absolute deviations with a penalty per change (Killick, Fearnhead and Eckley, JASA 107 (2012) 1590): a
-spike costs its height once and makes no piece. It goes over levels instead of over pieces, as Storath, Weinmann and
-Unser do for the L1 Potts functional (IEEE Signal Process. Lett. 24 (2017) 6).
+The fit is by absolute deviations with a penalty per change (Killick, Fearnhead and Eckley, JASA 107 (2012)
+1590): a spike costs its height once and makes no piece. It goes over levels instead of over pieces, as
+Storath, Weinmann and Unser do for the L1 Potts functional (IEEE Signal Process. Lett. 24 (2017) 6).
 
-Where neighbouring values are correlated, a quiet series wanders, and every detector takes a long wander for a change:
-at a correlation of .6 the bare fit alarms in most quiet years. So the correlation is measured about the stretches
-between the candidates, and a change must stand out by `STRENGTH_LIMIT` standard errors that count correlated values for
-as many as they are worth.
+Where neighbouring values are correlated, a quiet series wanders, and every detector takes a long excursion
+for a change: at a correlation of .6 the bare fit alarms in most quiet years. So the correlation is measured
+about the stretches between the candidates, and a change must exceed `STRENGTH_LIMIT` standard errors, for
+which correlated values count for as many as they are worth.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ SPIKE_NEIGHBOURS = 3  # values on either side of one that say where it should be
 
 @dataclass(frozen=True)
 class SeriesFindings:
-    """What a series says of itself. Relative figures are fractions of the level, None where there is none."""
+    """What was found in a series. Relative figures are fractions of the level, None where there is none."""
 
     change_points: tuple[ChangePoint, ...] = ()
     noise: float | None = None  # standard deviation about the stretches between changes
@@ -54,11 +55,11 @@ class SeriesFindings:
 
 
 def examine_series(values: Sequence[float | None]) -> SeriesFindings:
-    """The change points of the best fit, tested against the noise, and the noise that remains.
+    """Return the change points of the best fit, tested against the noise, and the noise that remains.
 
-    `values` are one per night or build, oldest first, in any unit; None, NaN and infinities are nights without a value.
-    A change point's `index` counts all of them and names the first value after the change; `before` and `after` are
-    the medians of the stretches that it parts. Below 10 values there is none.
+    `values` are one per night or build, oldest first, in any unit; None, NaN and infinities are nights without a
+    value. A change point's `index` counts all of them and names the first value after the change; `before` and
+    `after` are the medians of the stretches that it separates. Below 10 values there is none.
     """
     series, indices = _finite_values(values)
     changes = _significant_changes(series, indices)
@@ -68,7 +69,7 @@ def examine_series(values: Sequence[float | None]) -> SeriesFindings:
 
 
 def find_candidates(values: NDArray[np.float64]) -> list[int]:
-    """The places of the best fit, before they are tested against the noise."""
+    """Return the places of the best fit, before they are tested against the noise."""
     spread = _step_scale(values)
     return best_fit(values, PENALTY * log(len(values)) * spread) if spread > 0 else []
 
@@ -89,7 +90,7 @@ def _significant_changes(series: NDArray[np.float64], indices: list[int]) -> tup
 
 
 def _finite_values(values: Sequence[float | None]) -> tuple[NDArray[np.float64], list[int]]:
-    """The values that are there, and the index of each."""
+    """Return the values that are numbers, and the index of each."""
     import numpy as np
 
     whole = np.array([np.nan if value is None else value for value in values], dtype=float)
@@ -98,7 +99,7 @@ def _finite_values(values: Sequence[float | None]) -> tuple[NDArray[np.float64],
 
 
 def _rescale(series: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The series in a unit in which no square overflows or vanishes: a power of two, so that no digit is lost."""
+    """Scale the series by a power of two, which loses no digit, so that no square overflows or vanishes."""
     import numpy as np
 
     _, exponent = np.frexp(np.abs(series).max(initial=0.0))
@@ -109,12 +110,12 @@ def _rescale(series: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def best_fit(values: NDArray[np.float64], penalty: float) -> list[int]:
-    """Places (the first index of each piece but the first) of the cheapest fit, ascending.
+    """Return the places (first index of each piece but the first) of the cheapest fit, ascending.
 
-    `values` and `penalty` in one unit. The best level of a piece is one of its values, so it is enough to know, for
-    every level, what the best fit costs that ends on it: with S[t] the summed distances of values[:t] to each level,
-    a piece that began at s costs cost[s] + penalty + S[t] - S[s]. The costs of the next `SHORTEST` places depend on
-    costs before them only, so these are made in one go.
+    `values` and `penalty` in one unit. The best level of a piece is one of its values, so it is enough to know,
+    for every level, what the best fit costs that ends on it: with S[t] the summed distances of values[:t] to each
+    level, a piece that began at s costs cost[s] + penalty + S[t] - S[s]. The costs of the next `SHORTEST` places
+    depend on costs before them only, so these are computed in one go.
     """
     import numpy as np
 
@@ -153,7 +154,7 @@ def best_fit(values: NDArray[np.float64], penalty: float) -> list[int]:
 
 
 def _significant_places(values: NDArray[np.float64], places: Sequence[int]) -> list[tuple[int, float]]:
-    """The places that stand out of the correlated noise, with their strength in standard errors.
+    """Return the places that exceed the correlated noise, with their strength in standard errors.
 
     The weakest that does not is dropped, and its neighbours are measured again, until all do.
     """
@@ -182,7 +183,7 @@ def _significant_places(values: NDArray[np.float64], places: Sequence[int]) -> l
 
 
 def _at_their_best(places: Sequence[int], values: NDArray[np.float64]) -> list[int]:
-    """Each place moved to the near one that leaves the smallest deviation from the medians of both sides.
+    """Move each place to the near one that leaves the smallest deviation from the medians of both sides.
 
     A commit is blamed for it, and the fit sees levels only, not where the nearest values lie.
     """
@@ -201,7 +202,7 @@ def _at_their_best(places: Sequence[int], values: NDArray[np.float64]) -> list[i
 
 
 class _Step(NamedTuple):
-    """One change between its neighbours: how high, out of how much spread, with how many values on either side."""
+    """One change between its neighbours: its height, the spread around it, and the values on either side."""
 
     height: float
     spread: float
@@ -220,7 +221,7 @@ class _Step(NamedTuple):
         return _Step(abs(a - b), spread, len(before), len(after))
 
     def strength(self, correlation: float) -> float:
-        """The height in standard errors of a difference of two means; infinite where nothing else varies.
+        """Return the height in standard errors of a difference of two means; infinite where nothing else varies.
 
         n values of an AR(1) process are worth n (1 - r) / (1 + r) independent ones, and at least 1.
         """
@@ -235,9 +236,10 @@ class _Step(NamedTuple):
 
 
 def autocorrelation(values: NDArray[np.float64], places: Sequence[int] = ()) -> float | None:
-    """Correlation of neighbours, 0 to 0.95, about the medians of the stretches that begin at `places`.
+    """Return the correlation of neighbours, 0 to 0.95, about the medians of the stretches that begin at `places`.
 
-    Without the places of changes a step would pass for correlation. None below 10 values, or where nothing varies.
+    Without the places of changes a step would pass for correlation. None below 10 values, or where nothing
+    varies.
     """
     sigma = _sigma(values, places)
     if len(values) < FEWEST or sigma == 0:
@@ -250,7 +252,7 @@ def autocorrelation(values: NDArray[np.float64], places: Sequence[int] = ()) -> 
 
 
 def relative_noise(values: NDArray[np.float64], places: Sequence[int] = ()) -> float | None:
-    """Relative standard deviation about the stretches' medians, 0.01 for 1 %; relative to the last stretch's median.
+    """Return the standard deviation about the stretches' medians over the last stretch's median: 0.01 for 1 %.
 
     None below 4 values, or where that median is 0, or as good as that beside the largest value.
     """
@@ -263,7 +265,7 @@ def relative_noise(values: NDArray[np.float64], places: Sequence[int] = ()) -> f
 
 
 def _step_scale(values: NDArray[np.float64]) -> float:
-    """Standard deviation by the differences of neighbours, which a few level shifts do not move."""
+    """Estimate the standard deviation from the differences of neighbours, which a few level shifts do not move."""
     import numpy as np
 
     steps = np.diff(values)
@@ -271,7 +273,7 @@ def _step_scale(values: NDArray[np.float64]) -> float:
 
 
 def _without_spikes(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values, none farther than `SPIKE` sigmas from the median of the seven around it (Hampel's filter)."""
+    """Clip values farther than `SPIKE` sigmas from the median of the seven around them (Hampel's filter)."""
     import numpy as np
 
     around = np.pad(values, SPIKE_NEIGHBOURS, mode="reflect")
@@ -281,28 +283,31 @@ def _without_spikes(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _residuals(values: NDArray[np.float64], places: Sequence[int]) -> list[NDArray[np.float64]]:
-    """The values about the median of their stretch, stretch by stretch; `places` begin all but the first."""
+    """Subtract its median from each stretch; `places` begin all stretches but the first."""
     import numpy as np
 
     return [part - np.median(part) for part in np.split(values, list(places)) if len(part)]
 
 
 def _sigma(values: NDArray[np.float64], places: Sequence[int]) -> float:
-    """Robust standard deviation about the stretches' medians; 0 where they are constant."""
+    """Return the robust standard deviation about the stretches' medians; 0 where they are constant."""
     import numpy as np
 
     return _robust_sigma(np.abs(np.concatenate(_residuals(values, places)))) if len(values) > 1 else 0.0
 
 
 def _robust_sigma(deviations: NDArray[np.float64]) -> float:
-    """By the median of absolute deviations, or their mean where that is 0 (a coarse clock, a counter)."""
+    """Estimate sigma from the median of absolute deviations, or from their mean if that is 0.
+
+    It is 0 with a coarse clock, or a counter.
+    """
     import numpy as np
 
     return float(MAD_TO_SIGMA * np.median(deviations) or MEAN_TO_SIGMA * deviations.mean())
 
 
 def _lag_sums(part: NDArray[np.float64], clip: float) -> tuple[float, float]:
-    """Sum of the products of neighbours, and of squares, about the median of one stretch."""
+    """Sum the products of neighbours, and the squares, about the median of one stretch."""
     import numpy as np
 
     if not len(part):
@@ -312,7 +317,7 @@ def _lag_sums(part: NDArray[np.float64], clip: float) -> tuple[float, float]:
 
 
 def _unbiased_correlation(products: float, powers: float, n: int, stretches: int) -> float:
-    """The correlation without the bias of centring each stretch (`MEDIAN_BIAS`)."""
+    """Return the correlation without the bias of centring each stretch (`MEDIAN_BIAS`)."""
     if powers <= 0:
         return 0.0
     r = products / powers

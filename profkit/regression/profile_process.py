@@ -1,7 +1,8 @@
-"""One workload profiled by a process of its own, so that nothing it does can cost the others; the options of such one.
+"""Profile one workload in a process of its own, so that its failure cannot affect others; and its options.
 
-The child is `profkit profile`. Whatever it prints goes into a log of bounded size, for people; why it failed it hands
-over as JSON. What it measured is read from the run's folder, and so is what a child that died had finished.
+The child is `profkit profile`. Its output goes into a log of bounded size, for people; the reason of a
+failure it hands over as JSON. What it measured is read from the run's folder, and so is what a child that
+died had finished.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class ProfileRequest:
 
 @dataclass(frozen=True)
 class ProfileResult:
-    """How it went: the document where there is one, and why there is none, or none that is whole."""
+    """How the profile went: the document if there is one, and why there is none, or no complete one."""
 
     ending: Ending
     reason: Fact | None = None
@@ -87,7 +88,7 @@ class ProfileResult:
 
     @property
     def ok(self) -> bool:
-        """All was measured."""
+        """Return whether everything was measured."""
         return self.ending == "done" and self.document is not None
 
 
@@ -97,11 +98,10 @@ def profile_once(
     tick: Callable[[float], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> ProfileResult:
-    """Profile `spec` into a new folder below `into`; never raises for what the workload does.
+    """Profile `spec` into a new folder below `into`; never raise for what the workload does.
 
-    `cancel`, once set by another thread, ends it.
-
-    Raises MachineError where `into` cannot be written, KeyboardInterrupt after the child was ended.
+    `cancel`, once set by another thread, ends it. Raises MachineError if `into` cannot be written,
+    KeyboardInterrupt after the child was ended.
     """
     before = _list_or_create(into)
     fault_file = into / "profkit.fault"
@@ -152,7 +152,7 @@ def _list_or_create(into: Path) -> set[str]:
 
 
 def profile_options(spec: ProfileRequest, into: Path) -> list[str]:
-    """What stands before the command of `profkit profile` for it: the verb and its options."""
+    """Return the subcommand and options of `profkit profile` for this request, without the workload's command."""
     options = ["profile", "--quiet", "--output", str(into), "--name", spec.name]
     options += ["--backend", spec.backend, "--depth", spec.depth, "--precision", str(spec.precision)]
     options += ["--passes", ",".join(spec.passes)] if spec.passes is not None else []
@@ -167,7 +167,7 @@ def profile_options(spec: ProfileRequest, into: Path) -> list[str]:
 
 
 def _new_run(into: Path, before: set[str]) -> Path | None:
-    """The run that this child made; the newest where a workload made folders of its own there."""
+    """Return the run that this child made; the newest if a workload made folders of its own there."""
     with contextlib.suppress(OSError):
         created = [into / name for name in os.listdir(into) if name not in before]
         runs = [path for path in created if (path / "run.json").is_file()]
@@ -186,7 +186,7 @@ _BY_CODE: dict[int, tuple[Ending, Fact]] = {
 def _ending_of(
     outcome: process.ProcessOutcome, limit: float, document: RunDocument | None, fault_file: Path
 ) -> tuple[Ending, Fact | None, str | None]:
-    """What the child's end means, with the fault that it handed over; the file is removed."""
+    """Interpret the child's end, with the fault that it handed over; the file is removed."""
     message, fix = _take_fault(fault_file)
     if document is not None and document.failure:  # the child's own record
         failure = document.failure.strip()
@@ -212,7 +212,7 @@ def _ending_of(
 
 
 def _take_fault(file: Path) -> tuple[str, str | None]:
-    """The fault that a child of profkit handed over, and what mends it in the nightly's file."""
+    """Read the fault that a child of profkit handed over, and its fix in words of the nightly's file."""
     try:
         fault = json.loads(read_bounded(file).decode())["error"]
         file.unlink()
@@ -229,7 +229,7 @@ MOST_SECONDS = 7 * 86400.0  # a week: a number beyond it is a slip, and would ov
 
 
 def decode(value: YamlValue, kind: Any, key: str) -> Any:
-    """The value as a field of type `kind`. Raises UsageError with the line where it does not fit."""
+    """Decode a value as a field of type `kind`. Raises UsageError with the line if it does not fit."""
     parts, origin = get_args(kind), get_origin(kind)
     if hasattr(kind, "__metadata__"):
         return kind.__metadata__[0](value, key)
@@ -248,26 +248,26 @@ def decode(value: YamlValue, kind: Any, key: str) -> Any:
 
 
 def _is_option(kind: Any) -> bool:
-    """Whether `decode` reads the type; a field of another one is no option."""
+    """Return whether `decode` reads the type; a field of another type is no option."""
     if type(None) in get_args(kind):
         return _is_option(get_args(kind)[0])
-    known = hasattr(kind, "__metadata__") or dataclasses.is_dataclass(kind) or kind in (str, bool)
-    return known or get_origin(kind) in (Literal, tuple)
+    is_plain = hasattr(kind, "__metadata__") or dataclasses.is_dataclass(kind) or kind in (str, bool)
+    return is_plain or get_origin(kind) in (Literal, tuple)
 
 
 def section(
     value: YamlValue, kind: Any, what: str, also: tuple[str, ...] = (), *, whole: bool = True
 ) -> dict[str, Any]:
-    """What a mapping sets of the fields of a dataclass; a key without a value is not set.
+    """Return what a mapping sets of the fields of a dataclass; a key without a value is not set.
 
-    `also`: keys that are read elsewhere. `whole`: fields without a default must be there.
+    `also`: keys that are read elsewhere. `whole`: fields without a default must be there. Raises UsageError.
     """
     hints = get_type_hints(kind, include_extras=True)
     fields = {f.name: f for f in dataclasses.fields(kind) if f.name not in also and _is_option(hints[f.name])}
     content = value.mapping(what, (*fields, *also))
     given = {key: content[key] for key in fields if key in content and content[key].content is not None}
-    for name, one in fields.items():
-        needed = one.default is one.default_factory is dataclasses.MISSING
+    for name, option in fields.items():
+        needed = option.default is option.default_factory is dataclasses.MISSING
         if whole and needed and name not in given:
             value.refuse(f"{what} has no {name}", f"{name}: ...")
     return {key: decode(item, hints[key], key) for key, item in given.items()}
@@ -277,7 +277,7 @@ def section(
 
 
 def text(value: YamlValue, key: str) -> str:
-    """A text that is not blank."""
+    """Return the value as a text that is not blank. Raises UsageError."""
     content = value.text(key)
     if not content.strip() or "\0" in content:
         value.refuse(f"{key} is empty, or holds a null byte", f"{key}: NAME")
@@ -285,7 +285,7 @@ def text(value: YamlValue, key: str) -> str:
 
 
 def _precision(value: YamlValue, key: str) -> float:
-    """The half-width of an interval, as a share."""
+    """Read the half-width of an interval, as a share from 0.0001 to 0.5."""
     content = value.number(key)
     if not 0.0001 <= content <= 0.5:
         value.refuse(f"{key} is {content:g}, not a number from 0.0001 to 0.5", f"{key}: 0.01")
@@ -293,7 +293,7 @@ def _precision(value: YamlValue, key: str) -> float:
 
 
 def _seconds(value: YamlValue, key: str) -> float:
-    """A time: a number of seconds, or `10 min`, `2 h`."""
+    """Read a time in seconds: a number of seconds, or `10 min`, `2 h`."""
     content, duration = value.content, math.nan
     match = _DURATION.fullmatch(str(content)) if not isinstance(content, bool) else None
     if match is not None:
@@ -304,12 +304,12 @@ def _seconds(value: YamlValue, key: str) -> float:
 
 
 def _path(value: YamlValue, key: str) -> Path:
-    """A path, taken from the folder of the file that names it."""
+    """Read a path, relative to the folder of the file that names it."""
     return (Path(value.file).parent / Path(text(value, key)).expanduser()).absolute()
 
 
 def _command(value: YamlValue, key: str) -> tuple[str, ...]:
-    """A command: a list of words, or one text that is split as a shell would split it, without a shell."""
+    """Read a command: a list of words, or one text that is split as a shell would split it, without a shell."""
     example = f"{key}: [python, bench.py]"
     if isinstance(value.content, list):
         words = [_word(item, f"each word of {key}") for item in value.content]
@@ -317,19 +317,19 @@ def _command(value: YamlValue, key: str) -> tuple[str, ...]:
         line = text(value, key)
         try:
             words = shlex.split(line)
-            found = next((word for word in shlex.split(line, posix=False) if word in _OF_A_SHELL), None)
+            shell_word = next((word for word in shlex.split(line, posix=False) if word in _OF_A_SHELL), None)
         except ValueError as error:
             value.refuse(f"{key}: {error}", example)
-        if found is not None:
+        if shell_word is not None:
             fix = f"{key}: [sh, -c, {json.dumps(line, ensure_ascii=False)}]"
-            value.refuse(f"{key} holds {found}, which is for a shell, and no shell reads it", fix)
+            value.refuse(f"{key} holds {shell_word}, which is for a shell, and no shell reads it", fix)
     if not words or not words[0].strip():
         value.refuse(f"{key} is empty", example)
     return tuple(words)
 
 
 def _word(item: YamlValue, what: str) -> str:
-    """A text, or a number as it was written."""
+    """Read a text, or a number as it was written."""
     if isinstance(item.content, bool) or not isinstance(item.content, (str, int, float)):
         item.refuse(f"{what} must be text", 'in quotes: "1"')
     if "\0" in str(item.content):
@@ -338,7 +338,7 @@ def _word(item: YamlValue, what: str) -> str:
 
 
 def _variables(value: YamlValue, key: str) -> dict[str, str]:
-    """Environment variables; numbers are taken as they were written."""
+    """Read environment variables; numbers are taken as they were written."""
     for name, item in value.mapping(key).items():
         if not name or "=" in name or "\0" in name:
             item.refuse(f"{key}: {name!r} is no name of a variable", 'NAME: "value"')

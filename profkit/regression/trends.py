@@ -1,4 +1,4 @@
-"""Series over time: the trend of a series with its segments and change points, of a file, and of a whole history."""
+"""Compute trends over time: of a series with its segments and change points, or of a whole history."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ EXPECTED = "give it one value a line: cut -d, -f2 TABLE.csv > FILE takes the sec
 def trends_of(
     history: History, patterns: Sequence[str] = (), chosen: HistoryFilter = ALL
 ) -> tuple[Trend, ...]:
-    """The trends of the series that one of the patterns names: `WORKLOAD[:METRIC[:SCOPE]]`.
+    """Return the trends of the series that one of the patterns names: `WORKLOAD[:METRIC[:SCOPE]]`.
 
-    Each part may hold `*` and `?`. A metric that is left out is `time.median`, of a sweep `time.geometric_mean`, or all
-    of them where a workload has no such. Raises UsageError where a pattern names nothing.
+    Each part may hold `*` and `?`. Without a metric it is the first that the workload has of DEFAULT_METRICS, or
+    all if it has none of them. Raises UsageError if a pattern names nothing.
     """
-    known = history.series(chosen)
+    every = history.series(chosen)
     matches: dict[tuple[SeriesKey, str], Series] = {}
     for pattern in patterns or ("*",):
-        matching = _matching_series(known, pattern)
+        matching = _matching_series(every, pattern)
         if not matching:
-            names = ", ".join(dict.fromkeys(series.key.workload for series in known)) or "nothing"
+            names = ", ".join(dict.fromkeys(series.key.workload for series in every)) or "nothing"
             raise UsageError(
                 f"no series is called {pattern!r}; the history holds {names[:300]}",
                 "profkit history trend 'WORKLOAD:*' shows every metric of a workload",
@@ -59,7 +59,7 @@ def trends_of(
 
 
 def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
-    """A series with its segments and the change points of each; values that are not valid are left out.
+    """Return a series with its segments and the change points of each; values that are not valid are left out.
 
     Noise and autocorrelation are those of the last segment.
     """
@@ -77,9 +77,9 @@ def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
 
 
 def trend_of_file(path: Path) -> Trend:
-    """The trend of a series in a text file, one value a line; nights without a value keep their place.
+    """Return the trend of a series in a text file, one value a line; nights without a value keep their place.
 
-    Raises UnreadableReport for what is no such file.
+    Raises UnreadableReport for anything else.
     """
     values = read_series_file(path)
     points = tuple(
@@ -90,7 +90,10 @@ def trend_of_file(path: Path) -> Trend:
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
-    """By the name of a workload, which may hold colons, its usual metric; else whatever the pattern fits."""
+    """Return the usual metric of the workload with that name, which may hold colons.
+
+    Else whatever the pattern fits.
+    """
     of_workload = [series for series in known if series.key.workload == pattern]
     if ":" not in pattern:
         of_workload = of_workload or [s for s in known if fnmatchcase(s.key.workload, pattern)]
@@ -112,7 +115,7 @@ def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
 
 
 def gating_metrics() -> frozenset[str]:
-    """The metrics that can fail a night by themselves, where a nightly's file says nothing else."""
+    """Return the metrics that can fail a night by themselves, unless a nightly's file says otherwise."""
     return frozenset(info.name for info in all_metrics() if rule_for(info.name).gates)
 
 
@@ -120,10 +123,10 @@ def gating_metrics() -> frozenset[str]:
 
 
 def read_series_file(path: Path) -> dict[str, float | None]:
-    """The values of a file by the numbers of their lines; None: a line says there is none.
+    """Read the values of a file by the numbers of their lines; None where a line says that there is no value.
 
-    Blank lines, those that begin with # and a first line that names the series are passed over. Raises UnreadableReport
-    where the file cannot be read, or a line is no number.
+    Blank lines, lines that begin with # and a first line that names the series are skipped. Raises
+    UnreadableReport if the file cannot be read, or a line is no number.
     """
     try:
         text = read_bounded(path, LARGEST).decode("utf-8-sig")

@@ -1,1 +1,1 @@
-"""Which commit made it slower: a search whose steps may be wrong, and which says how probable its answer is."""
+"""Find the commit that made a program slower: a search that allows for wrong tests and reports its certainty."""

@@ -1,4 +1,4 @@
-"""A bisection on its way: both ends against each other, then commits between them until one is likely enough."""
+"""Run a bisection: test both ends against each other, then commits between them until one is likely enough."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def bisect(
     *,
     take_input: bool = False,
 ) -> tuple[BisectDocument, Path]:
-    """Search the commit after `good` and up to `bad` that changed the time of `command`, where it is called.
+    """Search for the commit after `good`, up to `bad`, that changed the time of `command` in the current folder.
 
-    `take_input`: standard input is the user's, and each run gets it. The document, and the folder in which it is left
-    after each step. Raises UsageError, WorkloadError where an end does
-    not run, and Interrupted after a Ctrl-C.
+    `take_input`: standard input is the user's, and each run gets it. Returns the document, and the folder in
+    which it is saved after each step. Raises UsageError, WorkloadError where an end does not run, and Interrupted
+    after a Ctrl-C.
     """
     cwd = Path.cwd().resolve()
     root = repository_of(cwd)
@@ -111,13 +111,13 @@ def bisect(
 
 
 def exit_code(document: BisectDocument) -> int:
-    """0 where a commit was found, alone or with others; 5 where none was."""
+    """Return 0 if a commit was found, alone or with others, and 5 if none was."""
     return 0 if any(part.kind == "one" for part in document.search.parts) else 5
 
 
 @dataclass
 class Bisection:
-    """One call: the document as it grows, and what it is made with."""
+    """One call of bisect: the document as it grows, and what is needed to extend it."""
 
     document: BisectDocument
     root: Path
@@ -129,7 +129,7 @@ class Bisection:
     slowest: float | None = None  # seconds of the slowest run so far
 
     def run(self) -> BisectDocument:
-        """The search to its end."""
+        """Run the search to its end and return the document."""
         write_state(self.folder, self.document)
         with contextlib.ExitStack() as stack:
             try:
@@ -141,23 +141,23 @@ class Bisection:
                     else:
                         self._finish(move)
             except (KeyboardInterrupt, Interrupted):
-                told = f"interrupted; the steps so far ({len(self.search.steps)}) are in {self.folder}"
-                raise Interrupted(told, "run the same command again: what was built is kept") from None
+                message = f"interrupted; the steps so far ({len(self.search.steps)}) are in {self.folder}"
+                raise Interrupted(message, "run the same command again: what was built is kept") from None
         return self.document
 
     def _test_ends(self, stack: contextlib.ExitStack) -> None:
-        """GOOD against BAD in full: where they are not different there is nothing to search."""
+        """Test GOOD against BAD in full: unless they differ there is nothing to search."""
         began, bad = time.monotonic(), self.search.commits[-1]
         self.progress.begin("both ends", f"{self._name(bad)} against {self._name(self.search.good)}")
         try:
             first = self._good_version(stack)
             with self._version(bad, 0) as second:
                 warm_up(first, second, self._options().run, self._logs(0), self.progress)
-                found = self._run_in_full(first, second, 0)
+                changes = self._run_in_full(first, second, 0)
         except ProfkitError:
             self.progress.fail("failed")
             raise
-        chosen = max(found, key=_rank)
+        chosen = max(changes, key=_rank)
         word = chosen.word
         state: BisectState = "running" if word == "different" else word
         self._change(scope=chosen.scope, state=state)
@@ -165,7 +165,7 @@ class Bisection:
         self.progress.end(f"{len(_pairs_of(chosen))} pairs, {word}: {size_text(chosen)}")
 
     def _test(self, move: Move, stack: contextlib.ExitStack) -> None:
-        """One step of the search, or the direct test of its answer; a commit that does not run is skipped."""
+        """Run one step of the search, or the direct test of its answer; skip a commit that does not run."""
         number = len(self.search.steps) + len(self.search.skipped)
         began, broken = time.monotonic(), self._commit(move.later)
         against = self._name(broken) + (" after its parent" if move.direct else "")
@@ -179,25 +179,25 @@ class Bisection:
                     first = versions.enter_context(self._version(broken, number))
                     broken = self._commit(move.later)
                 second = versions.enter_context(self._version(broken, number))
-                found = self._run_pair(move, first, second, number)
+                change = self._run_pair(move, first, second, number)
         except TooFewPairs:  # what is asked for cannot be had with any commit
             raise
         except (UsageError, WorkloadError) as fault:
             self._skip(broken, fault, good, number)
             return
-        self._add_step(move, "confirm" if move.direct else "search", found, time.monotonic() - began)
+        self._add_step(move, "confirm" if move.direct else "search", change, time.monotonic() - began)
         self.progress.end(
-            f"{against}: {len(_pairs_of(found))} pairs, {size_text(found)}; {self._likeliest()}"
+            f"{against}: {len(_pairs_of(change))} pairs, {size_text(change)}; {self._likeliest()}"
         )
 
     def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Change:
         warm_up(first, second, self._options().run, self._logs(number), self.progress)
         scope = self.search.scope
         if move.direct:
-            found = [one for one in self._run_in_full(first, second, number) if one.scope == scope]
-            if not found:
+            changes = [change for change in self._run_in_full(first, second, number) if change.scope == scope]
+            if not changes:
                 raise OtherRegions
-            return found[0]
+            return changes[0]
         reference = self.search.steps[0].pairs
 
         def enough(runs: PairedRuns) -> bool:
@@ -211,17 +211,23 @@ class Bisection:
         return change_of(pairs, self.document.options.floor, scope)
 
     def _run_in_full(self, first: Version, second: Version, number: int) -> tuple[Change, ...]:
-        """The paired test of `compare --base`: each time that both have, as soon as all are decided."""
+        """Run the paired test of `compare --base` until each time that both versions have is decided.
+
+        Raises OtherRegions if they have none in common.
+        """
         _, result = self._run(first, second, number)
-        found = tuple(change for change in result.changes if change.unit == "s")
-        if not found:
+        times = tuple(change for change in result.changes if change.unit == "s")
+        if not times:
             raise OtherRegions
-        return found
+        return times
 
     def _run(
         self, first: Version, second: Version, number: int, enough: Callable[[PairedRuns], bool] | None = None
     ) -> tuple[PairedRuns, PairedResult]:
-        """Pairs until all is decided, or `enough`. Raises TooFewPairs where the budget has no room for four."""
+        """Run pairs until all times are decided, or `enough` says so.
+
+        Raises TooFewPairs where four do not fit the budget.
+        """
         options = self._options()
         runs = PairedRuns(first, second, options, self._logs(number), self.progress)
         result = runs.run(enough)
@@ -236,7 +242,10 @@ class Bisection:
         return runs, result
 
     def _skip(self, commit: str, fault: ProfkitError, good: Version | None, number: int) -> None:
-        """Take note of a commit that cannot be tested. Raises the fault where it is the good end, which ran before."""
+        """Record a commit that cannot be tested. Raises the fault if it is one of the ends.
+
+        After a failure of the workload the good end is run again first, since it may be the machine that fails.
+        """
         if good is not None and isinstance(fault, WorkloadError):
             loaded_files(good, self._options().run, self._logs(number) / "again", self.progress.tick)
         if commit in (self.search.good, self.search.commits[-1]):
@@ -250,7 +259,7 @@ class Bisection:
         self.progress.end(f"{commit[:SHORT]} is skipped: {fact_text(reason)}")
 
     def _finish(self, found: tuple[Found, ...]) -> None:
-        parts = [self._part(one) for one in found]
+        parts = [self._part(stretch) for stretch in found]
         single = [part for part in parts if part.kind == "one"]
         floor = self._floor()
         large = [part for part in parts if part.kind == "rest" and abs(log(part.ratio)) > floor]
@@ -281,7 +290,7 @@ class Bisection:
 
     @property
     def search(self) -> BisectSearch:
-        """How far it is."""
+        """Return the search in its present state."""
         return self.document.search
 
     def _change(self, **fields: object) -> None:
@@ -327,10 +336,12 @@ class Bisection:
         write_state(self.folder, self.document)
 
     def _likeliest(self) -> str:
-        """The likeliest commit with its probability."""
-        known = self.search.probabilities
-        commit = max(known, key=lambda commit: known[commit], default="")
-        return f"likeliest {commit[:SHORT]} {100 * known[commit]:.0f} %" if commit else "none is likely"
+        """Describe the likeliest commit with its probability."""
+        probabilities = self.search.probabilities
+        commit = max(probabilities, key=lambda commit: probabilities[commit], default="")
+        return (
+            f"likeliest {commit[:SHORT]} {100 * probabilities[commit]:.0f} %" if commit else "none is likely"
+        )
 
     def _name(self, commit: str) -> str:
         if commit not in self.document.subjects:
@@ -354,7 +365,7 @@ class Bisection:
             yield replace(version, given=self.given)
 
     def _logs(self, number: int) -> Path:
-        """Where a step's logs and the last records of its runs lie, by a path that holds in any checkout."""
+        """Return the folder for a step's logs and records, as a path that is valid in any checkout."""
         return self.folder.absolute() / "logs" / f"{number:03}"
 
     def _options(self) -> PairedOptions:
@@ -366,7 +377,7 @@ class Bisection:
 
 
 def _rank(change: Change) -> tuple[bool, bool, float]:
-    """Of several times: one that is different, for the worse before the better, the largest; then one that is open."""
+    """Rank times for the choice of one: different before open, worse before better, large before small."""
     size = abs(log(change.ratio)) if change.ratio else 0.0
     if change.word == "different":
         return True, change.course == "worse", size
@@ -397,7 +408,7 @@ def _pairs_of(change: Change) -> Pairs:
 
 
 def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
-    """What the pairs say, as the paired test says it after its last one. At least four."""
+    """Decide what the pairs show, as the paired test does after its last pair. Needs at least four."""
     rounds = [(new, old) for old, new in pairs]
     metric = NightRule(TIME, relative=floor, absolute=LEAST_SECONDS)
     change = confirm(rounds, metric, "s", len(rounds), scope)
@@ -409,11 +420,10 @@ FILE_NAME = "bisect.json"
 
 
 def commits_between(root: Path, good: str, bad: str) -> tuple[str, ...]:
-    """The commits after `good` up to `bad`, both hashes, the oldest first, each the child of the one before it.
+    """List the commits after `good` up to `bad`, both hashes: the oldest first, each the child of the one before.
 
-    At a merge it goes on with the first parent that `good` leads to.
-
-    Raises UsageError where no way of parents leads from `bad` to `good`.
+    At a merge it follows the first parent that leads to `good`. Raises UsageError if `good` is not an ancestor of
+    `bad`, or both are the same.
     """
     if good == bad:
         raise UsageError(
@@ -448,7 +458,7 @@ def _unrelated(root: Path, good: str, bad: str) -> UsageError:
 
 
 def write_state(folder: Path, document: BisectDocument) -> None:
-    """Write it whole or not at all. Raises MachineError where the system refuses."""
+    """Write the document whole or not at all. Raises MachineError if the system refuses."""
     quoted = shlex.quote(str(folder))
     with writing(folder / FILE_NAME, f"df -h {quoted}; ls -ld {quoted}"):
         ensure_folder(folder)

@@ -1,16 +1,16 @@
-"""Where in a row of commits a time changed: for each commit the probability that it made it, and what is tested next.
+"""Decide in which of a row of commits a time changed: the probability of each, and which test to run next.
 
-Commits are numbers: 0 is the good end, n the bad end. A test says by how much commit b is slower than commit a, as the
-logarithm of a ratio with its error, and so how likely it is if b is like the one end, and if it is like the other. A
-noisy test says little, a precise one much. 1 test in 50 may be wrong however precise it is: a build with an unlucky
-layout, a disturbance that lasts. A commit that is twice neither like the one end nor like the other parts the change:
-each side of it is a stretch that is searched for its own.
+Commits are numbers: 0 is the good end, n the bad end. A test says by how much commit b is slower than commit
+a, as the logarithm of a ratio with its error, and so how likely it is if b is like the one end, and if it is
+like the other. A noisy test says little, a precise one much. 1 test in 50 may be wrong however precise it is:
+a build with an unlucky layout, a disturbance that lasts. A commit that twice is like neither end splits the
+change: each side of it is a stretch that is searched separately.
 
 The next test is of the commit at which half of the probability lies on either side. That is Horstein's scheme
-("Sequential transmission using noiseless feedback", IEEE Trans. Inf. Theory 9, 1963), for a search on a grid Burnashev
-and Zigangirov ("An interval estimation problem for controlled observations", Probl. Inf. Transm. 10, 1974): with
-answers that are wrong now and then it needs a constant factor more than log2(n) tests, where plain bisection has no way
-back from the first wrong one.
+("Sequential transmission using noiseless feedback", IEEE Trans. Inf. Theory 9, 1963), for a search on a grid
+Burnashev and Zigangirov ("An interval estimation problem for controlled observations", Probl. Inf. Transm.
+10, 1974): with answers that are wrong now and then it needs a constant factor more than log2(n) tests, where
+plain bisection cannot recover from the first wrong one.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Pairs = tuple[tuple[float, ...], ...]  # seconds of the earlier and of the later
 
 @dataclass(frozen=True)
 class Observation:
-    """One test: commit `later` takes exp(`shift`) times as long as `earlier`, with the standard `error` of `shift`.
+    """One test: commit `later` takes exp(`shift`) times as long as `earlier`, with `error` as standard error.
 
-    `freedom` is by how many degrees of freedom the error is known.
+    `freedom` is the degrees of freedom with which the error of `shift` is known.
     """
 
     earlier: int
@@ -54,7 +54,7 @@ class Observation:
 
 
 class Level(NamedTuple):
-    """How much slower than the good end a commit is, as a logarithm, with its error; by how many of its tests."""
+    """The logarithm of how much slower than the good end a commit is, its error, and how many of its tests agree."""
 
     value: float
     error: float
@@ -66,7 +66,7 @@ class Level(NamedTuple):
 class Stretch:
     """The commits after `low` up to `high`, between which the time changes by one part of the whole change.
 
-    `weights` are the probabilities that commit low + 1, low + 2, ... made it.
+    `weights` are the probabilities that commit low + 1, low + 2, ... caused it.
     """
 
     low: int
@@ -77,11 +77,11 @@ class Stretch:
 
     @property
     def size(self) -> float:
-        """The logarithm of the ratio over the whole stretch."""
+        """Return the logarithm of the ratio over the whole stretch."""
         return self.after.value - self.before.value
 
     def up_to(self, commit: int) -> float:
-        """The probability that `commit` made it, or one before it."""
+        """Return the probability that `commit`, or one before it, caused the change."""
         return self._sums[min(max(0, commit - self.low), len(self.weights))]
 
     @cached_property
@@ -91,9 +91,10 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Move:
-    """What to do next: run `later` in turn with `earlier`.
+    """The next test: run `later` alternately with `earlier`.
 
-    `direct`: to confirm an answer, until it is decided; else until the standard error of the shift is at most `error`.
+    `direct`: to confirm an answer, until it is decided; else until the standard error of the shift is at most
+    `error`.
     """
 
     earlier: int
@@ -104,9 +105,9 @@ class Move:
 
 @dataclass(frozen=True)
 class Found:
-    """A stretch at its end: the change is in one of the commits after `low` up to `high`.
+    """A stretch that is finished: the change is in one of the commits after `low` up to `high`.
 
-    `rest`: it is too small to be searched, or no single one of these made it.
+    `rest`: it is too small to be searched, or no single one of these caused it.
     """
 
     low: int
@@ -119,10 +120,10 @@ class Found:
 def next_move(
     n: int, skipped: frozenset[int], seen: Sequence[Observation], floor: float
 ) -> Move | tuple[Found, ...]:
-    """The next test, of the largest part that is open; or what was found, in the order of the commits.
+    """Choose the next test, from the largest part that is open.
 
-    `floor`: the logarithm of the smallest ratio that counts. `seen` begins with the test of both ends. `skipped`
-    commits cannot be tested.
+    Or return what was found, in the order of the commits. `floor`: the logarithm of the smallest ratio that
+    counts. `seen` begins with the test of both ends. `skipped` commits cannot be tested.
     """
     spent = len(seen) > 2 * _most_tests(n)
     seen = _of_others(skipped, seen)
@@ -140,7 +141,7 @@ def next_move(
 def _step_of(
     stretch: Stretch, skipped: frozenset[int], seen: Sequence[Observation], floor: float
 ) -> Move | Found:
-    """The next test of one stretch, or how it ended."""
+    """Choose the next test of one stretch, or return how it ended."""
     low, high, size = stretch.low, stretch.high, stretch.size
     if abs(size) <= floor:
         return Found(low, high, 1.0, size, rest=True)
@@ -151,8 +152,8 @@ def _step_of(
     direct = [test for test in seen if (test.earlier, test.later) == (first, last)]
     agree = 2 * sum(abs(test.shift) > abs(test.shift - size) for test in direct) > len(direct)
     if sum(low <= test.earlier and test.later <= high for test in seen) >= _most_tests(high - low):
-        known = mass > 0.5 and agree  # less sure than was asked for, and said so
-        return Found(first, last, mass, size, False) if known else Found(low, high, 1.0, size, True)
+        is_known = mass > 0.5 and agree  # less sure than was asked for, and said so
+        return Found(first, last, mass, size, False) if is_known else Found(low, high, 1.0, size, True)
     if mass >= CERTAINTY or not stops:
         if len(direct) < MOST_DIRECT and not agree:
             return Move(first, last, direct=True)
@@ -167,7 +168,7 @@ def _step_of(
 
 
 def _most_tests(commits: int) -> int:
-    """Tests after which a stretch is given up: three times what a search takes on a noisy machine."""
+    """Return the number of tests after which a stretch is given up: three times what a noisy machine takes."""
     return 12 + 6 * ceil(log2(max(commits, 1)))
 
 
@@ -177,9 +178,9 @@ def _most_tests(commits: int) -> int:
 def stretches(
     n: int, skipped: frozenset[int], seen: Sequence[Observation], floor: float
 ) -> tuple[Stretch, ...]:
-    """The whole row, or where the tests say that the change has several parts, a stretch for each.
+    """Divide the row of commits into a stretch for each part of the change that the tests show.
 
-    What was seen of a commit that is `skipped` by now does not count: it cannot be asked again.
+    Tests of a commit that is `skipped` by now do not count: it cannot be tested again.
     """
     seen = _of_others(skipped, seen)
 
@@ -196,7 +197,7 @@ def _of_others(skipped: frozenset[int], seen: Sequence[Observation]) -> list[Obs
 
 
 def _stretch(low: int, high: int, seen: Sequence[Observation], floor: float) -> Stretch:
-    """The posterior of one stretch, by the tests of commits inside of it, from equal probabilities before.
+    """Compute the posterior of one stretch from the tests of commits inside it; all are equally likely before.
 
     Summed up step by step, so that a test costs the same however many commits there are.
     """
@@ -217,7 +218,7 @@ def _stretch(low: int, high: int, seen: Sequence[Observation], floor: float) -> 
 
 
 def _likelihoods(test: Observation, stretch: Stretch, floor: float) -> tuple[float, float]:
-    """Of a test if the change is not between its commits, and if it is."""
+    """Return the likelihoods of a test if the change is not between its commits, and if it is."""
     before, after, size = stretch.before.value, stretch.after.value, stretch.size
     against_good = test.earlier == 0 or test.earlier < stretch.low
     none, whole = (before, after) if against_good else (0.0, size)
@@ -228,7 +229,7 @@ def _likelihoods(test: Observation, stretch: Stretch, floor: float) -> tuple[flo
 
 
 def _density(distance: float, scale: float, freedom: float) -> float:
-    """Of Student's t distribution around 0."""
+    """Return the density of Student's t distribution around 0."""
     square = min((distance / scale) ** 2, 1400.0)
     if freedom > 200:
         return exp(-0.5 * square) / (scale * sqrt(2 * pi))
@@ -238,7 +239,7 @@ def _density(distance: float, scale: float, freedom: float) -> float:
 
 
 def _spread(error: float, stretch: Stretch, floor: float) -> float:
-    """The standard deviation of a test around what is expected.
+    """Return the standard deviation of a test around what is expected.
 
     Other commits of the row may each make a change below the floor: half of it is a standard deviation.
     """
@@ -247,7 +248,7 @@ def _spread(error: float, stretch: Stretch, floor: float) -> float:
 
 
 def level_of(commit: int, seen: Sequence[Observation]) -> Level:
-    """The mean of the tests of a commit against the good end, without what contradicts the one in the middle."""
+    """Average the tests of a commit against the good end, without those that contradict the median one."""
     tests = [test for test in seen if test.earlier == 0 and test.later == commit]
     if not tests:
         return Level(0.0, 0.0)
@@ -261,17 +262,17 @@ def level_of(commit: int, seen: Sequence[Observation]) -> Level:
 
 
 def between_ends(stretch: Stretch, seen: Sequence[Observation], floor: float, least: int) -> int | None:
-    """The tested commit that is farthest from both ends of a stretch; None where all are like one of them.
+    """Return the tested commit that is farthest from both ends of a stretch; None if all are like one of them.
 
-    Of `least` tests that agree, and are the most of those of the commit.
+    Only commits of which `least` tests, and most of its tests, agree.
     """
     distances = []
     for commit in {t.later for t in seen if t.earlier == 0 and stretch.low < t.later < stretch.high}:
         level = level_of(commit, seen)
-        known = level.agreeing >= least and 2 * level.agreeing > level.tests
+        is_sure = level.agreeing >= least and 2 * level.agreeing > level.tests
         near = min(abs(level.value - end.value) for end in (stretch.before, stretch.after))
         spread = _spread(level.error, stretch, floor)
-        if known and near > max(floor / 2, NEITHER * spread):
+        if is_sure and near > max(floor / 2, NEITHER * spread):
             distances.append((near / spread, -commit))
     return -max(distances)[1] if distances else None
 
@@ -280,21 +281,21 @@ def between_ends(stretch: Stretch, seen: Sequence[Observation], floor: float, le
 
 
 def observed(pairs: Pairs, reference: Pairs, earlier: int, later: int) -> Observation:
-    """The trimmed mean of the logarithms of the ratios, with its error and how well that is known.
+    """Return the trimmed mean of the logarithms of the ratios, with its error and how well that is known.
 
-    Few pairs can agree by chance: their variance is averaged with that of the first test's pairs, which count as at
-    most four further ones since the machine may be noisier by now (as Smyth, "Linear models and empirical Bayes
-    methods", Stat. Appl. Genet. Mol. Biol. 3, 2004, does with the variances of many small samples).
+    Few pairs can agree by chance: their variance is averaged with that of the first test's pairs, which count as
+    at most four further ones since the machine may be noisier by now (as Smyth, "Linear models and empirical
+    Bayes methods", Stat. Appl. Genet. Mol. Biol. 3, 2004, does with the variances of many small samples).
     """
     mean, error, freedom = _trimmed(pairs)
     _, first_error, first_freedom = _trimmed(reference)
-    known = min(FEW, first_freedom)
+    borrowed = min(FEW, first_freedom)
     expected = first_error**2 * len(reference) / len(pairs)
-    variance = (freedom * error**2 + known * expected) / (freedom + known)
-    return Observation(earlier, later, mean, sqrt(variance), freedom + known)
+    variance = (freedom * error**2 + borrowed * expected) / (freedom + borrowed)
+    return Observation(earlier, later, mean, sqrt(variance), freedom + borrowed)
 
 
 def _trimmed(pairs: Pairs) -> tuple[float, float, float]:
-    """Without the largest ratios and the smallest: a quarter each, as soon as six are left."""
+    """Average the log ratios without the largest and smallest: a sixth on each side, above eight pairs a quarter."""
     logs = [log(max(new, 1e-12) / max(old, 1e-12)) for old, new in pairs]
     return trimmed_mean(logs, len(pairs) // 4 if len(pairs) > 8 else len(pairs) // 6)

@@ -1,4 +1,4 @@
-"""Two runs compared: whether they may be, what is different between them, and why."""
+"""Compare two runs: may they be compared, what is different between them, and why."""
 
 from profkit.regression.compare.cases import compare_evaluations as compare_evaluations
 from profkit.regression.compare.comparison import compare as compare

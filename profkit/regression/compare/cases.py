@@ -1,12 +1,13 @@
-"""Two sweeps or two evaluations: each has many cases, and what those of one operation say together decides.
+"""Compare two sweeps or two evaluations, each of many cases; those of one operation are decided together.
 
-A case was timed in one process of each sweep, and one process does not show how far the next would lie from it. A
-thousand cases do: what they differ by from the one sweep to the other is that noise, but for those that changed. So
-an implementation over all shapes decides, by the geometric mean of its ratios, and no single case.
+A case was timed in one process of each sweep, and one process does not show how far the next would lie from
+it. A thousand cases do: their differences from one sweep to the other are that noise, except for those that
+changed. So an implementation over all shapes decides, by the geometric mean of its ratios, and no single
+case.
 
-Tests of evaluations are paired by id. A test that passed and fails is a regression, without any statistics. Speed-ups
-are held against each other by operation and over all: each was measured in turns with PyTorch on its own machine, so
-what makes both slower is not in it.
+Tests of evaluations are paired by id. A test that passed and now fails is a regression, without any
+statistics. Speed-ups are compared by operation and over all: each was measured alternately with PyTorch on
+its own machine, so what makes both slower is not in it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _grouped(items: Iterable[_T], name: Callable[[_T], str]) -> Mapping[str, lis
 def _mean_pair(
     metric: str, unit: str, better: Direction, scope: Scope, before: Iterable[float], after: Iterable[float]
 ) -> MetricPair:
-    """The geometric means of both sides."""
+    """Build the pair of both sides' geometric means."""
     rule = rule_of(metric, "profkit")
     assert rule is not None
     first, second = (Sample(geometric_mean(values) or 0.0) for values in (before, after))
@@ -62,7 +63,7 @@ def _mean_pair(
 
 
 def _lost(code: str, names: Sequence[str], fix: Fact) -> Decided:
-    """What the baseline has and a whole candidate has not may hide anything."""
+    """Decide on cases that a complete candidate lacks: ambiguous, since they may hide anything."""
     return Decided("ambiguous", Fact.of(code, count=len(names), first=names[0], more=len(names) - 1), fix)
 
 
@@ -82,7 +83,10 @@ TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 
 
 @dataclass(frozen=True)
 class SweepDecision:
-    """The decisions on two sweeps. `controls`: why nothing can be said of the code, since unchanged code changed."""
+    """The decisions on two sweeps.
+
+    `controls`: why nothing can be said of the code, as unchanged code changed, too.
+    """
 
     changes: tuple[Change, ...]  # of each group
     cases: frozenset[Scope] = frozenset()  # whose times are in them
@@ -94,16 +98,16 @@ class SweepDecision:
 def decide_sweep(
     baseline: RunDocument, candidate: RunDocument, pairs: Sequence[MetricPair], floor: float | None
 ) -> SweepDecision:
-    """Decide the cases of `pairs` together; those that are no case of a group in both runs are passed over."""
+    """Decide the cases of `pairs` together; pairs that are not a case of the same group in both runs are ignored."""
     groups = _pairs_by_group(baseline, candidate, pairs)
     if not groups:
         return SweepDecision((), lost=_lost_cases(baseline, candidate), nothing=True)
-    known = _control_groups(baseline, candidate, tuple(groups))
-    changes = _group_changes(groups, known, floor)
+    controls = _control_groups(baseline, candidate, tuple(groups))
+    changes = _group_changes(groups, controls, floor)
     return SweepDecision(
         changes,
         frozenset(pair.scope for group in groups.values() for pair in group),
-        _changed_controls(changes, known),
+        _changed_controls(changes, controls),
         _lost_cases(baseline, candidate),
     )
 
@@ -122,11 +126,14 @@ def _pairs_by_group(
 
 
 def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequence[str]) -> frozenset[str]:
-    """Groups that no change of the code can have touched: the framework's own, of the same versions, beside others."""
+    """Return the groups that no change of the code can have touched: the framework's own, in the same versions.
+
+    Empty unless there are other groups beside them.
+    """
     alike = all(baseline.packages.get(word) == candidate.packages.get(word) for word in ("torch", "triton"))
     own = frozenset(name for name in names if name.rpartition(": ")[0] in FRAMEWORK)
-    known = baseline.packages.get("torch") is not None
-    return own if alike and known and len(own) < len(names) else frozenset()
+    has_version = baseline.packages.get("torch") is not None
+    return own if alike and has_version and len(own) < len(names) else frozenset()
 
 
 # ---------------------------------------------------------------- an implementation over all its shapes
@@ -153,7 +160,7 @@ def _group_changes(
 
 
 def _case_spread(groups: Mapping[str, Sequence[MetricPair]]) -> float:
-    """How far a case lies from the median of its own group, as a standard deviation over all of them."""
+    """Return the standard deviation of cases from the median of their own group, over all groups."""
     off: list[float] = []
     for group in groups.values():
         logs = [_log_ratio(pair) for pair in group]
@@ -162,13 +169,13 @@ def _case_spread(groups: Mapping[str, Sequence[MetricPair]]) -> float:
 
 
 def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> Fact | None:
-    """Why the machine and not the code is what differs."""
-    known = [c for c in changes if c.role == "supports" and c.word == "different" and c.ratio is not None]
-    if not known or not controls:
+    """Return the fact that the machine and not the code differs, if a control group changed; else None."""
+    changed = [c for c in changes if c.role == "supports" and c.word == "different" and c.ratio is not None]
+    if not changed or not controls:
         return None
-    largest = max(known, key=lambda c: abs(log(c.ratio or 1.0)))
+    largest = max(changed, key=lambda c: abs(log(c.ratio or 1.0)))
     share = (largest.ratio or 1.0) - 1
-    return Fact.of("controls-changed", name=largest.scope.name or "", more=len(known) - 1, share=share)
+    return Fact.of("controls-changed", name=largest.scope.name or "", more=len(changed) - 1, share=share)
 
 
 def _log_ratio(pair: MetricPair) -> float:
@@ -176,7 +183,7 @@ def _log_ratio(pair: MetricPair) -> float:
 
 
 def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...]:
-    """Cases with a time in the baseline alone, where the candidate is whole."""
+    """List the cases that only the baseline has a time of, if the candidate is complete."""
     if candidate.state != "complete":
         return ()
     timed = {timing.name for timing in candidate.timings}
@@ -184,7 +191,7 @@ def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...
 
 
 def outcome_of_sweep(outcome: Decided, grouped: SweepDecision, changes: Sequence[Change]) -> Decided:
-    """The outcome of two sweeps, with what their cases say beside the means."""
+    """Return the outcome of two sweeps, adjusted by what their cases say beside the means."""
     if outcome.word == "regressed" or not (grouped.changes or grouped.nothing):
         return outcome
     if grouped.nothing:
@@ -222,9 +229,9 @@ class _Pair:
 def compare_evaluations(
     baseline: EvaluationDocument, candidate: EvaluationDocument, options: CompareOptions
 ) -> Comparison:
-    """What became of the tests and speed-ups of `baseline` in `candidate`.
+    """Compare the tests and speed-ups of two evaluations.
 
-    Refused where they have no test in common. Where the devices differ, speed-ups are not compared, unless `force`.
+    Refused if they have no test in common. If the devices differ, speed-ups are not compared, unless `force`.
     """
     sides = _side(baseline, options.paths[0]), _side(candidate, options.paths[1])
     pairs = _pairs(baseline, candidate)
@@ -232,21 +239,21 @@ def compare_evaluations(
         return Comparison(*sides, "refused", Fact("no-test-in-common"))
     timed = baseline.device == candidate.device or options.force
     changes = (*_correctness_changes(pairs), *(_speed_changes(pairs, options.floor) if timed else ()))
-    found = _with_lost_tests(outcome_of(changes), baseline, candidate, pairs)
+    decided = _with_lost_tests(outcome_of(changes), baseline, candidate, pairs)
     worst = next((c for c in worst_first(changes) if c.role == "decides" and c.course == "worse"), None)
-    if found.word == "regressed" and worst is not None and worst.metric == _FAILED_TESTS:
-        found = Decided("regressed", worst.doubts[0])
+    if decided.word == "regressed" and worst is not None and worst.metric == _FAILED_TESTS:
+        decided = Decided("regressed", worst.doubts[0])
     if baseline == candidate:
-        found = ALIKE
+        decided = ALIKE
     return Comparison(
         *sides,
-        found.word,
-        found.why,
+        decided.word,
+        decided.why,
         forced=options.force and baseline.device != candidate.device,
         changes=worst_first(changes),
         looked_at=tested_count(changes),
         notes=tuple(_notes(baseline, candidate, changes, timed=timed)),
-        fix=found.fix,
+        fix=decided.fix,
     )
 
 
@@ -255,7 +262,7 @@ def _side(document: EvaluationDocument, path: str) -> Side:
 
 
 def _pairs(baseline: EvaluationDocument, candidate: EvaluationDocument) -> list[_Pair]:
-    """Tests that were decided in both."""
+    """Pair the tests that were decided in both."""
     after = {result.test.id: result for result in candidate.results}
     return [
         _Pair(before, after[before.test.id])
@@ -272,16 +279,19 @@ def _by_operation(pairs: Sequence[_Pair]) -> Mapping[str, list[_Pair]]:
 
 
 def _correctness_changes(pairs: Sequence[_Pair]) -> list[Change]:
-    """One for each operation of which a test changed; where none did, one that says so."""
+    """Return a change for each operation of which a test changed; if none did, a single one that says so."""
     changes = [_correctness_change(own, Scope("region", name)) for name, own in _by_operation(pairs).items()]
-    if found := [change for change in changes if change is not None]:
-        return found
+    if changed := [change for change in changes if change is not None]:
+        return changed
     value = Sample(float(sum(pair.baseline.status in FAILED for pair in pairs)))
     return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither")]
 
 
 def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
-    """Worse where any test that passed fails now, whatever was mended beside it; None where nothing changed."""
+    """Return the change of an operation: worse if any test that passed fails now, even if others were fixed.
+
+    None where nothing changed.
+    """
     broken = [p for p in pairs if p.baseline.status == "passed" and p.candidate.status in FAILED]
     mended = [p for p in pairs if p.baseline.status in FAILED and p.candidate.status == "passed"]
     if not broken and not mended:
@@ -316,7 +326,7 @@ def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
 
 
 def _speed_changes(pairs: Sequence[_Pair], floor: float | None) -> list[Change]:
-    """Of each operation, and of all tests together; what is open of an operation decides nothing."""
+    """Decide the speed-ups of each operation, and of all tests together; an open operation decides nothing."""
     timed = [pair for pair in pairs if _log_of_speedups(pair) is not None]
     ratios = []
     for operation, own in _by_operation(timed).items():
@@ -332,20 +342,23 @@ def _speed_changes(pairs: Sequence[_Pair], floor: float | None) -> list[Change]:
 
 
 def _log_of_speedups(pair: _Pair) -> float | None:
-    """Of the speed-ups, the candidate's over the baseline's; None where not both passed and have an interval."""
+    """Return the log ratio of the speed-ups, candidate over baseline.
+
+    None unless both passed and have an interval.
+    """
     speedups = [result.speedup for result in (pair.baseline, pair.candidate) if result.status == "passed"]
-    known = [one for one in speedups if one is not None and log_interval(one) is not None]
-    return log(known[1].median / known[0].median) if len(known) == 2 else None
+    usable = [speedup for speedup in speedups if speedup is not None and log_interval(speedup) is not None]
+    return log(usable[1].median / usable[0].median) if len(usable) == 2 else None
 
 
 def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[MetricPair, Ratio | None]]:
-    """The geometric mean of the ratios, by the errors of its tests; nothing where one has no interval."""
+    """Return the geometric mean of the ratios, with the error of its tests; an empty list if one has no interval."""
     logs = [ratio for pair in pairs if (ratio := _log_of_speedups(pair)) is not None]
     if not logs:
         return []
     n, mean = len(logs), sum(logs) / len(logs)
     sides = [(p.candidate.speedup, 1 / n) for p in pairs] + [(p.baseline.speedup, -1 / n) for p in pairs]
-    interval = summed_interval([(weight, one) for one, weight in sides if one is not None])
+    interval = summed_interval([(weight, speedup) for speedup, weight in sides if speedup is not None])
     if interval is None:
         return []  # of single values nothing is known
     within = max(interval) / _NORMAL  # by the wider side
@@ -364,7 +377,10 @@ def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[M
 def _with_lost_tests(
     outcome: Decided, baseline: EvaluationDocument, candidate: EvaluationDocument, pairs: Sequence[_Pair]
 ) -> Decided:
-    """A test that passed and is missing or skipped now may hide a failure, where the candidate is whole."""
+    """Adjust the outcome for tests that passed and are now missing or skipped: they may hide a failure.
+
+    Only if the candidate is complete.
+    """
     paired = {pair.baseline.test.id for pair in pairs}
     lost = [r.test for r in baseline.results if r.status == "passed" and r.test.id not in paired]
     if outcome.word in ("regressed", "refused") or not lost or not candidate.complete:

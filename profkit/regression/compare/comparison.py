@@ -1,4 +1,4 @@
-"""Two runs in, everything that is to be said of them out."""
+"""Compare two runs: both documents in, everything that is said about them out."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ FORCE, OTHER_WORK = Fact("force"), Fact("force-other-work")
 
 
 def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptions = DEFAULTS) -> Comparison:
-    """What is different in `candidate`, and why.
+    """Return what is different in `candidate`, and why.
 
-    Where a `must` field differs, the outcome is `refused` and nothing else is looked at, unless `force`. Raises nothing
-    for any two documents; the time it takes grows with the number of readings and kernels.
+    If a `must` property differs, the outcome is `refused` and nothing else is looked at, unless `force`. Raises
+    nothing for any two documents; the time it takes grows with the number of readings and kernels.
     """
     sides = _side_of(baseline, options.paths[0]), _side_of(candidate, options.paths[1])
     differences = fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate))
@@ -53,7 +53,7 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     ]
     if (refused or unfit) and not options.force:
         why = Fact.of("refused", runs=", ".join(unfit))
-        other_work = not unfit and {one.name for one in refused} == {"workload.arguments"}
+        other_work = not unfit and {difference.name for difference in refused} == {"workload.arguments"}
         return Comparison(
             *sides, "refused", why, differences=differences, fix=OTHER_WORK if other_work else FORCE
         )
@@ -70,15 +70,15 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     if not changes and not kernels:
         why = Fact.of("nothing-in-common", metrics=", ".join(options.metrics))
         return Comparison(*sides, "refused", why, differences=differences)
-    found = outcome_of(changes, kernels, asked=bool(options.metrics))
+    outcome = outcome_of(changes, kernels, asked=bool(options.metrics))
     if not options.metrics or MEAN_METRIC in options.metrics:
-        found = outcome_of_sweep(found, decided.grouped, changes)
+        outcome = outcome_of_sweep(outcome, decided.grouped, changes)
     if baseline == candidate:
-        found = ALIKE
+        outcome = ALIKE
     return Comparison(
         *sides,
-        found.word,
-        found.why,
+        outcome.word,
+        outcome.why,
         forced=options.force and bool(refused or unfit),
         differences=differences,
         changes=worst_first(changes),
@@ -87,12 +87,12 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
         causes=causes_of(Evidence(baseline, candidate, changes, matched, main, kernels, functions)),
         looked_at=tested_count(changes),
         notes=tuple(_notes(baseline, candidate, decided)),
-        fix=found.fix,
+        fix=outcome.fix,
     )
 
 
 class _DecidedMetrics(NamedTuple):
-    """The changes of all metrics, the pairs that they were decided on, and of two sweeps what was decided together."""
+    """The changes of all metrics, the pairs behind them, and for two sweeps what was decided together."""
 
     changes: tuple[Change, ...]
     pairs: tuple[MetricPair, ...]
@@ -109,8 +109,8 @@ def _decide_metrics(
     swept = baseline.is_sweep and candidate.is_sweep
     pairs = pairs_of(baseline, candidate, kernels)
     grouped = decide_sweep(baseline, candidate, pairs, options.floor) if swept else SweepDecision(())
-    others = [p for p in pairs if p.metric != "time.median" or p.scope not in grouped.cases]
-    changes = (*grouped.changes, *decide_pairs(others, options.floor))
+    single = [p for p in pairs if p.metric != "time.median" or p.scope not in grouped.cases]
+    changes = (*grouped.changes, *decide_pairs(single, options.floor))
     if metrics:
         changes = tuple(replace(change, role="decides") for change in changes if change.metric in metrics)
     return _DecidedMetrics(without_machine_effects(changes, baseline, candidate), pairs, grouped)

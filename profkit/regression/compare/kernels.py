@@ -1,4 +1,4 @@
-"""Every kernel and function of both runs: which is which, what appeared, vanished, became slower or faster."""
+"""Match every kernel and function of two runs, and find what appeared, vanished, became slower or faster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST = 20_000  # characters of a name that are looked at
 
 @dataclass(frozen=True)
 class KernelPair:
-    """One kernel in both runs; `reshaped`: launched in another shape."""
+    """One kernel in both runs; `reshaped`: the candidate launches it in another shape."""
 
     before: KernelTime
     after: KernelTime
@@ -35,18 +35,18 @@ class KernelPair:
 
     @property
     def baseline(self) -> Kernel:
-        """Of the baseline."""
+        """Return the baseline's kernel."""
         return self.before.kernel
 
     @property
     def candidate(self) -> Kernel:
-        """Of the candidate."""
+        """Return the candidate's kernel."""
         return self.after.kernel
 
 
 @dataclass(frozen=True)
 class MatchedKernels:
-    """The kernels of two runs: those of both, and those of one alone."""
+    """The kernels of two runs: those in both, and those in only one."""
 
     pairs: tuple[KernelPair, ...]
     vanished: tuple[KernelTime, ...]
@@ -54,10 +54,10 @@ class MatchedKernels:
 
 
 def match_kernels(baseline: RunDocument, candidate: RunDocument) -> MatchedKernels:
-    """By name and shape as they stand; else by the mangled name, or the name spelled alike, and shape.
+    """Match kernels by exact name and shape; else by the mangled name, or an equivalent spelling, and shape.
 
-    What is left then and has one namesake alone on the other side is the same kernel launched in another shape. The
-    time it takes grows with the number of kernels.
+    A kernel left over that has a single namesake on the other side is taken for the same one in another shape.
+    The time it takes grows with the number of kernels.
     """
     before, after = (
         list(run.trace.kernels) if run.trace is not None else [] for run in (baseline, candidate)
@@ -83,9 +83,10 @@ def _match_by(
     *,
     reshaped: bool,
 ) -> tuple[list[KernelTime], list[KernelTime]]:
-    """Add to `pairs` what has the same key; the rest of both sides.
+    """Add to `pairs` the kernels with the same key, and return the rest of both sides.
 
-    Several of one key are paired in their order, largest first; in another shape only what is alone on both sides is.
+    Several with one key are paired in their order, largest first; in another shape, only those alone on both
+    sides are.
     """
     if not before or not after:
         return list(before), list(after)
@@ -130,7 +131,7 @@ METAL_REPEAT, METAL_JITTER = 0.07, 1e-7
 def kernel_changes(
     baseline: RunDocument, candidate: RunDocument, matched: MatchedKernels, floor: float | None = None
 ) -> tuple[CodeChange, ...]:
-    """One change for each launch configuration, the largest change of time first.
+    """Return one change for each launch configuration, the largest change of time first.
 
     Seconds are per iteration of what counts; of a report of counters alone, per launch.
     """
@@ -146,13 +147,16 @@ def kernel_changes(
 
 
 def counts_chosen_launches(trace: GpuTrace | None) -> bool:
-    """Whether the tool counted the launches it was told to: their number and their sum say nothing of the program."""
+    """Return whether the tool counted only chosen launches: their number and sum say nothing about the program."""
     profiler = PROFILERS.get(trace.tool) if trace is not None else None
     return profiler is not None and profiler.recorder is not None and profiler.recorder.picks_kernel
 
 
 class TracedRun:
-    """One run, as its kernels are compared: seconds and calls per iteration, or per launch where chosen ones count."""
+    """One run, as its kernels are compared: seconds and calls per iteration.
+
+    Per launch if the tool counted only chosen ones.
+    """
 
     def __init__(self, document: RunDocument) -> None:
         trace = document.trace
@@ -163,17 +167,17 @@ class TracedRun:
         self.total = sum(self.seconds(time) for time in self.times)
 
     def seconds(self, time: KernelTime) -> float:
-        """GPU time of a kernel, per iteration or launch."""
+        """Return the GPU time of a kernel, in seconds per iteration or launch."""
         if self.metal and time.median is not None:
             return time.median * time.launches / self.iterations
         return time.total / (time.launches or 1) if self.counted else time.total / self.iterations
 
     def calls(self, time: KernelTime) -> float:
-        """Launches in each iteration."""
+        """Return the launches in each iteration."""
         return time.launches / self.iterations
 
     def share(self, time: KernelTime) -> float:
-        """Of the GPU time of all kernels, 0..1."""
+        """Return the kernel's share of the GPU time of all kernels, 0..1."""
         return self.seconds(time) / self.total if self.total > 0 else 0.0
 
 
@@ -208,9 +212,10 @@ MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change
 
 
 def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[CodeChange, ...]:
-    """What changed of the instructions that were simulated, which are exact: own counts per iteration, largest first.
+    """Return the functions whose simulated instructions changed, which are exact: own counts per iteration.
 
-    What stayed the same is left out. Samples of two runs differ by chance: a profile of each shows them.
+    The largest change comes first; unchanged functions are left out. Samples of two runs differ by chance: a
+    profile of each shows them.
     """
     after = {(profile.title, profile.unit): profile for profile in candidate.profiles}
     changes: list[CodeChange] = []
@@ -218,13 +223,13 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Cod
         counterpart = after.get((profile.title, profile.unit))
         counted = profile.unit == "instructions" and profile.kind != "counted-lines"
         if counted and counterpart is not None and profile.total > 0 and counterpart.total > 0:
-            found = _instruction_changes(profile, counterpart)
-            changes += sorted(found, key=lambda change: -abs(added_value(change)))[:MOST_FUNCTIONS]
+            moved = _instruction_changes(profile, counterpart)
+            changes += sorted(moved, key=lambda change: -abs(added_value(change)))[:MOST_FUNCTIONS]
     return tuple(changes)
 
 
 def added_value(function: CodeChange) -> float:
-    """By how much the candidate has more of it."""
+    """Return by how much the candidate has more of it."""
     return (function.candidate or 0.0) - (function.baseline or 0.0)
 
 
@@ -243,7 +248,7 @@ def _instruction_changes(before: Profile, after: Profile) -> Iterator[CodeChange
 
 
 def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
-    """By name and library; of two of one name the larger."""
+    """Index the hotspots by name and library; of two with one name, keep the larger."""
     spots: dict[tuple[str, str], Hotspot] = {}
     for spot in profile.hotspots:
         key = (spot.function, os.path.basename(spot.library or ""))

@@ -1,9 +1,9 @@
-"""Which changes of a time the machine may have made: its clock, its state, others beside the run, the time between.
+"""Decide which changes of a time the machine may have caused: its clock, its state, or other programs.
 
-From one run to the next a machine changes, and the samples of a run show nothing of that, however many they are. What
-shows it are what each run counted of others while it was timed (`Disturbance`), the reference loop that was timed
-beside it, and the clocks. Where those allow a change, two runs that lie apart cannot decide it: both programs have to
-be run in turns.
+From one run to the next a machine changes, and the samples of a run show nothing of that, however many they
+are. What shows it are what each run counted of others while it was timed (`Disturbance`), the reference loop
+that was timed beside it, and the clocks. Where those allow a change, two runs that lie apart cannot decide
+it: both programs have to be run alternately.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CLOCKS_APART = 0.02
 
 @dataclass(frozen=True)
 class Allowance:
-    """By how much a time may change, as logarithms of the ratio, though the program did not; and why."""
+    """By how much a time may change (logarithms of the ratio) though the program did not; and why."""
 
     down: float  # the ratio may be as small as exp(-down)
     up: float
@@ -50,11 +50,11 @@ class Allowance:
 def without_machine_effects(
     changes: Sequence[Change], baseline: RunDocument, candidate: RunDocument
 ) -> tuple[Change, ...]:
-    """The changes, those of times AMBIGUOUS where the state of the machine may have made them.
+    """Return the changes, with times set to "ambiguous" where the state of the machine may have caused them.
 
-    A change of seconds that is none in cycles is the clock's. Where others had a part of the machine, or the reference
-    loop tells of another speed of the processor, a time decides only where it changed by more than that can do, or
-    where the instructions, which others cannot change, changed with it.
+    A change of seconds that is none in cycles is the clock's. Where others had a part of the machine, or the
+    reference loop shows another speed of the processor, a time decides only if it changed by more than that can
+    do, or if the instructions, which others cannot change, changed with it.
     """
     clocks = clock_of(baseline), clock_of(candidate)
     by_events = timed_by_events(baseline, candidate)
@@ -79,15 +79,15 @@ def _doubted(change: Change, doubts: tuple[Fact, ...]) -> Change:
 
 
 def _is_explained(change: Change, work: Sequence[float]) -> bool:
-    """Whether the instructions changed with the time, `work` times as many."""
+    """Return whether the instructions changed with the time; `work` holds their ratios."""
     size = log(change.ratio) if change.word == "different" and change.ratio else 0.0
     return size != 0 and any(log(ratio) / size >= WORK_EXPLAINS for ratio in work)
 
 
 def _without_distance_effects(change: Change, baseline: RunDocument, candidate: RunDocument) -> Change:
-    """The change of a host's time; AMBIGUOUS where it is DIFFERENT and the distance between the runs may be why.
+    """Return a change of a host's time, as "ambiguous" where the distance between the runs may be its reason.
 
-    One that is AMBIGUOUS already is told what decides it, where recording both once more could not.
+    A change that is "ambiguous" already gets the fix that decides it, if recording both again could not.
     """
     between = allowance_of(baseline, candidate)
     if change.word == "ambiguous":
@@ -95,15 +95,25 @@ def _without_distance_effects(change: Change, baseline: RunDocument, candidate: 
             return change  # where there are too few samples: that can be mended, and comes first
         return replace(change, fix=_in_turns(baseline, candidate))
     speed = speed_change(baseline, candidate)
-    known = (_allowance_of_speed(speed) if speed is not None else None, between)
-    reasons = next((one.reasons for one in known if one is not None and _allows(one, change)), None)
+    allowances = (_allowance_of_speed(speed) if speed is not None else None, between)
+    reasons = next(
+        (
+            allowance.reasons
+            for allowance in allowances
+            if allowance is not None and _allows(allowance, change)
+        ),
+        None,
+    )
     if reasons is None:
         return change
     return replace(_doubted(change, reasons), fix=_in_turns(baseline, candidate))
 
 
 def _allowance_of_speed(speed: Interval) -> Allowance:
-    """How much of it the program has is not known: from nothing to MOST_SENSITIVE times as much."""
+    """Return the allowance for another processor speed.
+
+    How much of it a program has is not known: from nothing to MOST_SENSITIVE times as much.
+    """
     down, up = (max(0.0, MOST_SENSITIVE * size) for size in (-log(speed.low), log(speed.high)))
     slower = max(speed.middle, 1 / speed.middle) - 1
     side = "candidate" if speed.middle >= 1 else "baseline"
@@ -111,7 +121,7 @@ def _allowance_of_speed(speed: Interval) -> Allowance:
 
 
 def _allows(allowance: Allowance, change: Change) -> bool:
-    """Whether no change that counts may be left without what the machine did."""
+    """Return whether, without the machine's part, possibly no change that counts is left."""
     assert change.ratio
     low, high = log(change.low or change.ratio), log(change.high or change.ratio)
     if change.word == "ambiguous":
@@ -122,7 +132,7 @@ def _allows(allowance: Allowance, change: Change) -> bool:
 
 
 def timed_by_events(baseline: RunDocument, candidate: RunDocument) -> frozenset[str | None]:
-    """The names of what runs on a CUDA device in one of the runs; None stands for the whole process.
+    """Return the names of what ran on a CUDA device in one of the runs; None stands for the whole process.
 
     A sweep has thousands of timings: they are looked through once, and not for each change.
     """
@@ -132,7 +142,7 @@ def timed_by_events(baseline: RunDocument, candidate: RunDocument) -> frozenset[
 
 
 def is_host_time(change: Change, by_events: frozenset[str | None]) -> bool:
-    """Whether it is wall or CPU time of the host, and no mean over a grid of shapes."""
+    """Return whether a change is of wall or CPU time of the host, and not a mean over a grid of shapes."""
     if change.unit != "s" or not change.metric.startswith("time.") or change.metric.startswith(_NOT_OF_HOST):
         return False
     if change.metric != "time.median":
@@ -144,9 +154,9 @@ def is_host_time(change: Change, by_events: frozenset[str | None]) -> bool:
 
 
 def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
-    """What is known of the machine between the runs, and of others beside each of them, one on top of the other.
+    """Combine what is known of the machine between the runs with what others took from each of them.
 
-    None where that is nothing.
+    None if nothing is known.
     """
     virtual = next((d.machine.virtual for d in (candidate, baseline) if d.machine is not None), None)
     lost = lost_share(baseline), lost_share(candidate)
@@ -163,9 +173,10 @@ def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | N
 
 
 def lost_share(document: RunDocument) -> float:
-    """The share of its time, 0..MOST_LOST, that a run may have lost to others: stolen, or waiting for a core.
+    """Return the share of its time, 0..MOST_LOST, that a run may have lost to others.
 
-    Threads that wait for each other's cores lose nothing to others: no more counts than what other processes had.
+    That is time stolen, or spent waiting for a core. Threads that wait for each other's cores lose nothing to
+    others: no more counts than what other processes had.
     """
     return min(MOST_LOST, sum(lost_shares(document.disturbances)))
 
@@ -174,9 +185,9 @@ def lost_share(document: RunDocument) -> float:
 
 
 def speed_change(baseline: RunDocument, candidate: RunDocument) -> Interval | None:
-    """How many times as long the reference loop took beside all timings.
+    """Return how many times as long the reference loop took beside all timings.
 
-    None where a run has none, or where another version of Python ran them: then it is another loop.
+    None if a run has none, or if the Python versions differ: then it is another loop.
     """
     if baseline.packages.get("python") != candidate.packages.get("python"):
         return None
@@ -188,7 +199,7 @@ def speed_change(baseline: RunDocument, candidate: RunDocument) -> Interval | No
 
 
 def _interval_of(turns: Sequence[float]) -> Interval:
-    """Of too few for an interval the smallest and the largest."""
+    """Return the median with its interval; with too few values for one, the smallest and the largest."""
     bounds = median_interval(turns)
     low, high = (min(turns), max(turns)) if bounds is None else (bounds.low, bounds.high)
     return Interval(low, median(turns), high)
@@ -198,13 +209,13 @@ def _interval_of(turns: Sequence[float]) -> Interval:
 
 
 def clock_of(document: RunDocument) -> float | None:
-    """The median clock beside the samples, in Hz; None where nothing measured it."""
+    """Return the median clock beside the samples, in Hz; None where nothing measured it."""
     clocks = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
     return median(clocks) if clocks else None
 
 
 def _clock_doubt(change: Change, before: float | None, after: float | None) -> Fact | None:
-    """A time that the clock alone explains, with its change in cycles; None where it does not, or hardly moved."""
+    """Return the doubt about a time that the clock alone explains, with its change in cycles; else None."""
     if before is None or after is None or change.ratio is None:
         return None
     faster = after / before
@@ -217,7 +228,7 @@ def _clock_doubt(change: Change, before: float | None, after: float | None) -> F
 
 
 def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
-    """Why the hardware held its clock down while it was timed."""
+    """Return why the hardware held its clock down while the run was timed."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
     return tuple(Fact.of("text", text=reason) for reason in dict.fromkeys(reasons))
 
@@ -226,7 +237,7 @@ def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
 
 
 def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
-    """The call that runs both programs in turns: two commits by one command, else two commands."""
+    """Return the command that runs both programs alternately: two commits by one command, else two commands."""
     commands = baseline.workload.command, candidate.workload.command
     before, after = map(line_to_type, commands)
     if not all(commands):
@@ -239,7 +250,7 @@ def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
 
 
 def _is_kept(revision: Revision) -> bool:
-    """Whether all of it is in a commit; what somebody else's document calls one may be an option."""
+    """Return whether all of the revision is in a commit, whose name in a stranger's document might be an option."""
     return re.fullmatch(r"[0-9a-f]{7,64}", revision.commit or "") is not None and not revision.dirty
 
 
@@ -247,7 +258,10 @@ def _is_kept(revision: Revision) -> bool:
 
 
 def find_machine_causes(evidence: Evidence) -> Iterator[Cause]:
-    """Throttling of one run, where a time is open or changed; what else the machine did is a doubt of each change."""
+    """Yield throttling of one run as a cause where a time is open or changed.
+
+    Other effects of the machine are doubts of each change.
+    """
     throttled = [throttle_reasons(document) for document in (evidence.baseline, evidence.candidate)]
     if throttled[0] != throttled[1] and any(c.unit == "s" and c.word != "same" for c in evidence.changes):
         for side, reasons in zip(("baseline", "candidate"), throttled, strict=True):

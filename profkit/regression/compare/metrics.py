@@ -1,4 +1,4 @@
-"""Each metric that two runs both have: its two values in each scope, what counts as a change of it, and the word."""
+"""Decide each metric that two runs have in common: its values in each scope, and what counts as a change."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from profkit.regression.compare.kernels import KernelPair, counts_chosen_launche
 
 @dataclass(frozen=True)
 class ChangeRule:
-    """What counts as a change of one metric; the fields are explained at the head of rules.yaml."""
+    """What counts as a change of one metric; the head of rules.yaml explains the fields."""
 
     metric: str
     role: Literal["decides", "stands-in", "supports"] = "supports"
@@ -57,19 +57,19 @@ class ChangeRule:
 
     @property
     def exact(self) -> bool:
-        """Whether one value is as good as many: the same program gives the same again."""
+        """Return whether one value is as good as many: the same program gives the same again."""
         return self.repeat == 0
 
 
 @lru_cache(maxsize=1)
 def all_rules() -> tuple[ChangeRule, ...]:
-    """Every rule in the order of the file."""
+    """Return every rule in the order of the file."""
     rows = load_yaml(Path(__file__).with_name("rules.yaml"))
     return tuple(ChangeRule(**{**row, "tools": tuple(row.get("tools", ()))}) for row in rows)
 
 
 def rule_of(metric: str, tool: str) -> ChangeRule | None:
-    """The first rule of `metric` as `tool` measures it; None where none does."""
+    """Return the first rule for `metric` as `tool` measures it; None if there is none."""
     return next((r for r in all_rules() if r.metric == metric and (not r.tools or tool in r.tools)), None)
 
 
@@ -89,10 +89,10 @@ STEADY_SPREAD = 0.002
 
 
 def between_processes(first: Timing, second: Timing) -> float:
-    """The standard deviation, relative, that two timings are taken to differ by from process to process.
+    """Return the relative standard deviation that two timings are assumed to have from process to process.
 
-    `inference.ratio.BETWEEN` for what a host's clock timed; of what runs on a GPU less, and least where all samples
-    of both lie close together and the device was not throttled.
+    `BETWEEN` for what a host's clock timed; less for what runs on a GPU, and least where all samples of both lie
+    close together and the device was not throttled.
     """
     processes = [p for p in (*first.processes, *second.processes) if p.seconds]
     if not processes or any(not p.clock.startswith("cuda") for p in processes):
@@ -124,7 +124,7 @@ class MetricPair:
 
     @property
     def sampled(self) -> bool:
-        """Whether there are samples on both sides, and so an interval of its own."""
+        """Return whether there are samples on both sides, and so an interval of its own."""
         return bool(self.baseline.groups) and bool(self.candidate.groups)
 
 
@@ -133,7 +133,7 @@ def pairs_of(
     candidate: RunDocument,
     kernels: Collection[KernelPair] = (),
 ) -> tuple[MetricPair, ...]:
-    """Every metric that both tell and a rule names, timings first. `kernels` are those of both runs that matter."""
+    """Pair every metric that both runs have and a rule names, timings first; `kernels` are the ones that matter."""
     return (*_timing_pairs(baseline, candidate), *_reading_pairs(baseline, candidate, kernels))
 
 
@@ -155,7 +155,10 @@ def _timing_pairs(baseline: RunDocument, candidate: RunDocument) -> Iterator[Met
 
 
 def _sample_of(timing: Timing) -> Sample | None:
-    """The centre, its interval and the samples, one group for each process. Of whole processes each sample is one."""
+    """Return the centre, its interval and the samples, one group per process.
+
+    For whole processes, one per sample.
+    """
     groups = tuple(process.seconds for process in timing.processes if process.seconds)
     if timing.kind == "process":
         groups = tuple((value,) for group in groups for value in group)
@@ -179,7 +182,7 @@ def _reading_pairs(
         for reading in readings_of(candidate)
         if reading.scope.kind != "kernel" or reading.scope in same
     }
-    known = set(same.values())
+    kernel_scopes = set(same.values())
     divisors = traced_iterations(baseline), traced_iterations(candidate)
     for reading in readings_of(baseline):
         if reading.metric in timed or reading.scope.kind == "function":
@@ -188,7 +191,7 @@ def _reading_pairs(
         counterpart = after.get((reading.metric, reading.scope, reading.source.tool))
         if rule is None or counterpart is None or counterpart.quality != reading.quality:
             continue
-        if reading.scope.kind == "kernel" and (not rule.kernels or reading.scope not in known):
+        if reading.scope.kind == "kernel" and (not rule.kernels or reading.scope not in kernel_scopes):
             continue
         yield _metric_pair(rule, reading, counterpart, divisors if rule.per == "iteration" else (1.0, 1.0))
 
@@ -212,8 +215,10 @@ def _metric_pair(
 
 
 def readings_of(document: RunDocument) -> Iterator[Reading]:
-    """Every reading with a value that nothing contradicts, those of the summaries too, each metric of a scope and a
-    tool once."""
+    """Yield every reading with a value that nothing contradicts, also those of the summaries.
+
+    Each metric of a scope and a tool comes once.
+    """
     keys: set[tuple[str, Scope, str]] = set()
     readings = [
         *document.readings,
@@ -233,7 +238,7 @@ FALSE_SHARE = 0.05  # of what is called different, on average
 
 
 def decide_pairs(pairs: Sequence[MetricPair], floor: float | None = None) -> tuple[Change, ...]:
-    """One change for each pair, in their order. `floor` takes the place of every metric's own relative floor."""
+    """Return one change for each pair, in their order. `floor` overrides every metric's own relative floor."""
     sampled = [
         (pair, ratio_of(pair.baseline.groups, pair.candidate.groups, pair.between))
         for pair in pairs
@@ -244,10 +249,10 @@ def decide_pairs(pairs: Sequence[MetricPair], floor: float | None = None) -> tup
 
 
 def decide_ratios(sampled: Sequence[tuple[MetricPair, Ratio | None]], floor: float | None) -> list[Change]:
-    """The changes of sampled pairs, tested together: p is Benjamini and Hochberg's.
+    """Decide the changes of sampled pairs, tested together: p is adjusted after Benjamini and Hochberg.
 
-    The intervals of those that it picks out are as much wider as the picking asks for. What is DIFFERENT by itself and
-    was not picked out is chance among so many.
+    The intervals of those that are selected are widened for the selection. One that is "different" by itself but
+    was not selected is chance among so many.
     """
     adjusted = iter(benjamini_hochberg([ratio.p for _, ratio in sampled if ratio is not None]))
     ps = [None if ratio is None else next(adjusted) for _, ratio in sampled]
@@ -264,14 +269,17 @@ def decide_ratios(sampled: Sequence[tuple[MetricPair, Ratio | None]], floor: flo
 
 
 def tested_count(changes: Sequence[Change]) -> int:
-    """How many of them were tested, and so had a chance to be called different by luck."""
+    """Count the changes that were tested, and so could be called different by chance."""
     return sum(change.p is not None for change in changes)
 
 
 def _decide_sampled(
     pair: MetricPair, ratio: Ratio | None, confidence: float, p: float | None, floor: float | None
 ) -> Change:
-    """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
+    """Decide by the interval of the ratio of the medians at `confidence`.
+
+    `p` is adjusted for how many were tested.
+    """
     counts = _floor_of(pair, floor)
     if ratio is None:
         return _change_of(pair, "ambiguous", counts, doubts=(Fact("no-ratio-interval"),), fix=LONGER)
@@ -296,9 +304,9 @@ def _decide_sampled(
 
 
 def _decide_single(pair: MetricPair, floor: float | None) -> Change:
-    """Of one value on each side: exact where the metric is, else by how far such values are known to differ.
+    """Decide on one value per side: exactly if the metric is exact, else by how far such values usually differ.
 
-    A value whose noise no rule gives is AMBIGUOUS, however large the change; equal ones are, too.
+    A value whose noise no rule gives is "ambiguous", however large the change; so are equal ones.
     """
     rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
     counts, ratio = _floor_of(pair, floor), ratio_of_values(before, after)
@@ -320,10 +328,10 @@ def _decide_single(pair: MetricPair, floor: float | None) -> Change:
 
 
 def _floor_of(pair: MetricPair, floor: float | None) -> float:
-    """The relative change that counts: the rule's, or the one asked for, and never less than the absolute one."""
+    """Return the relative change that counts: the rule's or the requested one, and at least the absolute one."""
     size = min(abs(pair.baseline.value), abs(pair.candidate.value))
-    asked = pair.rule.floor if floor is None else floor
-    return max(asked, pair.rule.least / size) if size > 0 else asked
+    relative = pair.rule.floor if floor is None else floor
+    return max(relative, pair.rule.least / size) if size > 0 else relative
 
 
 def _change_of(

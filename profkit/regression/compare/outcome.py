@@ -1,4 +1,4 @@
-"""What two runs show, and the one outcome that follows from the metrics that decide."""
+"""Collect what two runs show, and derive the outcome from the metrics that decide."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _PRIMARY = (
 
 
 def deciding_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """The changes that may make an outcome: those whose role it is, and where no time was sampled the stand-ins."""
+    """Return the changes that may set the outcome: those that decide, and without sampled times the stand-ins."""
     timed = any(c.role == "decides" and c.metric.startswith("time.") for c in changes)
     roles = ("decides",) if timed else ("decides", "stands-in")
     return tuple(c for c in changes if c.role in roles)
 
 
 class Decided(NamedTuple):
-    """The word for a comparison, why, and what would decide it where it is open."""
+    """The word for a comparison, why, and what would decide it if it is open."""
 
     word: ComparisonOutcome
     why: Fact
@@ -52,9 +52,9 @@ ALIKE = Decided("same", Fact("one-run"))
 class CompareOptions:
     """How two runs are compared.
 
-    `force`: although they are not alike. `metrics` are the only ones to look at, and each of them decides; empty: those
-    of `rules.yaml`. `floor` is the relative change that counts (0.02 is 2 %) instead of every metric's own. `paths`:
-    where the two runs are.
+    `force`: even if they are not alike. `metrics` are the only ones to look at, and each of them decides; empty:
+    those of `rules.yaml`. `floor` is the relative change that counts (0.02 is 2 %) instead of every metric's own.
+    `paths`: where the two runs are.
     """
 
     force: bool = False
@@ -69,12 +69,12 @@ DEFAULTS = CompareOptions()
 def outcome_of(
     changes: Sequence[Change], kernels: Sequence[CodeChange] = (), *, asked: bool = False
 ) -> Decided:
-    """The outcome, by the metrics that decide.
+    """Return the outcome, by the metrics that decide.
 
-    `regressed`: a metric that decides is DIFFERENT for the worse, whatever became better. `ambiguous`: a time (or what
-    stands in for it) is open. `improved`: something better and nothing worse. `changed`: only what is neither good nor
-    bad, or decides nothing. Else `same`. A time that fell to a tenth or less is no improvement yet, unless the metric
-    was `asked` for by name: most often the work was not done.
+    `regressed`: a metric that decides is "different" for the worse, whatever became better. `ambiguous`: a time
+    (or what stands in for it) is open. `improved`: something better and nothing worse. `changed`: only what is
+    neither good nor bad, or decides nothing. Else `same`. A time that fell to a tenth or less is no improvement
+    yet, unless the metric was `asked` for by name: most often the work was not done.
     """
     decisive = deciding_changes(changes)
     different = [change for change in worst_first(decisive) if change.word == "different"]
@@ -98,15 +98,18 @@ def outcome_of(
     if not primary:
         return _by_kernels(kernels)
     seen = max((c.detectable for c in primary if c.detectable is not None), default=0.0)
-    other = any(c.word == "different" for c in changes) or any(
+    is_changed = any(c.word == "different" for c in changes) or any(
         k.word not in ("same", "ambiguous") and k.share >= _SHARE for k in kernels
     )
-    why = _about("same-but" if other else "same", primary[0], more=len(primary) - 1, detectable=seen)
-    return Decided("changed" if other else "same", why)
+    why = _about("same-but" if is_changed else "same", primary[0], more=len(primary) - 1, detectable=seen)
+    return Decided("changed" if is_changed else "same", why)
 
 
 def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Different for the worse, largest first; what is open, what is better, and what is the same last."""
+    """Sort changes: those for the worse first, the largest first.
+
+    Then open, then better ones, unchanged ones last.
+    """
 
     def order(change: Change) -> tuple[int, int, bool, float]:
         course = _COURSES[change.course] if change.word == "different" else 0
@@ -140,7 +143,7 @@ def _leading(changes: Sequence[Change]) -> Fact:
 
 
 def _about(code: str, change: Change, **numbers: float) -> Fact:
-    """A fact about a change of the comparison, which has its values."""
+    """Build a fact about a change of the comparison, with its values."""
     scope = change.scope
     names = {"metric": change.metric, "unit": change.unit, "kind": scope.kind, "scope": scope.name or ""}
     values = {"before": change.baseline.value, "after": change.candidate.value}
@@ -170,19 +173,19 @@ class Evidence:
 
     @cached_property
     def before(self) -> Values:
-        """The baseline's values of each metric and scope, whatever measured them."""
+        """Return the baseline's values by metric and scope, whatever measured them."""
         return {(r.metric, r.scope): r.value for r in readings_of(self.baseline) if r.value is not None}
 
     @cached_property
     def after(self) -> Values:
-        """The candidate's, its kernels under the scopes that they have in the baseline."""
+        """Return the candidate's values, with its kernels under the scopes that they have in the baseline."""
         same = {pair.candidate.scope: pair.baseline.scope for pair in self.matched.pairs}
         readings = readings_of(self.candidate)
         return {(r.metric, same.get(r.scope, r.scope)): r.value for r in readings if r.value is not None}
 
     @cached_property
     def _kernel_changes(self) -> Mapping[Scope, CodeChange]:
-        """By the baseline's scope."""
+        """Index the kernels' changes by the baseline's scope."""
         changes = {
             (change.name, change.launch): change for change in self.kernels if change.word != "vanished"
         }
@@ -190,34 +193,34 @@ class Evidence:
         return {scope: changes[name] for scope, name in named.items() if name in changes}
 
     def different(self, *metrics: str) -> Iterator[Change]:
-        """The changes of these metrics that are DIFFERENT."""
+        """Yield the changes of these metrics that are "different"."""
         return (c for c in self.changes if c.word == "different" and c.metric in metrics)
 
     def fell(self, metric: str, scope: Scope | None = None) -> Change | None:
-        """The first DIFFERENT fall of a metric, in any scope or in one."""
+        """Return the first "different" fall of a metric, in any scope or in one."""
         falls = (c for c in self.different(metric) if c.candidate.value < c.baseline.value)
         return next((c for c in falls if scope is None or c.scope == scope), None)
 
     def both(self, metric: str, scope: Scope = RUN) -> tuple[float, float] | None:
-        """A metric's values in both runs, whether or not they differ."""
+        """Return a metric's values in both runs, whether or not they differ; None if one lacks it."""
         first, second = self.before.get((metric, scope)), self.after.get((metric, scope))
         return None if first is None or second is None else (first, second)
 
     def kernel_change(self, scope: Scope) -> CodeChange | None:
-        """The change of a kernel of both runs, by its scope in the baseline."""
+        """Return the change of a kernel of both runs, by its scope in the baseline."""
         return self._kernel_changes.get(scope)
 
     def time_changed(self, scope: Scope) -> bool:
-        """Whether the kernel of this scope became slower or faster."""
+        """Return whether the kernel of this scope became slower or faster."""
         change = self.kernel_change(scope)
         return change is not None and change.word in ("slower", "faster")
 
 
 def moved(title: str, before: float, after: float, unit: str = "") -> Fact:
-    """A value before and after; `title` is a metric, or another key of the titles in words.yaml."""
+    """Build a fact of a value before and after; `title` is a metric, or another key of the titles in words.yaml."""
     return Fact.of("moved", title=title, before=before, after=after, unit=unit)
 
 
 def change_fact(change: Change) -> Fact:
-    """The same of a change."""
+    """Build the fact of a change's values before and after."""
     return moved(change.metric, change.baseline.value, change.candidate.value, change.unit)

@@ -1,1 +1,1 @@
-"""A series of nights in, a verdict on the last one out: pure functions, no processes and no clock."""
+"""Judge the last night of a series: pure functions, no processes and no clock."""

@@ -1,7 +1,8 @@
-"""One series of nights, one outcome: tonight judged by the nights of its machine before it, and by the change detector.
+"""Judge the last night of one series by the nights of its machine before it, and by the change detector.
 
-A level holds the nights of the present normal, a streak the nights in a row outside of its control limits: these wait
-for a verdict and are no part of it. A regression that was confirmed stands until it is gone or accepted.
+A level holds the nights of the present normal, a streak the nights in a row outside of its control limits:
+these wait for a verdict and are no part of it. A regression that was confirmed stands until it is gone or
+accepted.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ OUTCOMES: Mapping[str, Outcome] = {
 
 
 def decide(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] = ()) -> MetricOutcome:
-    """The outcome of the last point of the series, which is tonight's; `missing` where the series is empty."""
+    """Return the outcome of the last point of the series, which is tonight's; `missing` if the series is empty."""
     better = direction(series, rule)
     if not series.points:
         return MetricOutcome(
@@ -91,7 +92,7 @@ def decide(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] =
 
 
 def outcome_of(series: Series, rule: NightRule, result: NightResult) -> MetricOutcome:
-    """`result` of the last point of `series` as an outcome."""
+    """Convert `result`, of the last point of `series`, to an outcome."""
     point, better = series.points[-1], direction(series, rule)
     limits, outcome, code = result.limits, result.outcome, result.code
     if better == "none" and outcome in ("regressed", "improved", "ambiguous"):
@@ -120,12 +121,12 @@ def outcome_of(series: Series, rule: NightRule, result: NightResult) -> MetricOu
 
 
 def direction(series: Series, rule: NightRule) -> Direction:
-    """Which way is good: as the rule says, else as the series does."""
+    """Return which way is good: as the rule says, else as the series does."""
     return rule.better or series.better
 
 
 def _smallest_detectable(limits: Limits | None, better: Direction) -> float | None:
-    """The relative change for the worse of which one night shows 9 in 10; None around 0."""
+    """Return the relative change for the worse that one night shows 9 times in 10; None around 0."""
     if limits is None or not limits.centre:
         return None
     edge = limits.far[1] - limits.centre if better != "higher" else limits.centre - limits.far[0]
@@ -136,7 +137,7 @@ def _smallest_detectable(limits: Limits | None, better: Direction) -> float | No
 
 
 def _placed_in_series(findings: SeriesFindings, series: Series, past: MachinePast) -> SeriesFindings:
-    """The findings of a machine's nights, their places in the series."""
+    """Map the findings of one machine's nights to places in the series."""
     placed = []
     for change in findings.change_points:
         index = past.nights[change.index].place
@@ -146,7 +147,7 @@ def _placed_in_series(findings: SeriesFindings, series: Series, past: MachinePas
 
 
 def _found_late(nights: JudgedNights, rule: NightRule, findings: SeriesFindings) -> NightResult | None:
-    """Tonight by the first change point that the nights missed, and that still stands; None where there is none."""
+    """Return tonight's result by the first change point that the nights missed, and that persists; else None."""
     past = nights.past
     if past is None or past.standing is not None or len(past.level) < WEEK:
         return None
@@ -156,8 +157,8 @@ def _found_late(nights: JudgedNights, rule: NightRule, findings: SeriesFindings)
     judged = [r.first for r in nights.results if r.code in ("nights", "improved", "gone")]
     for change in findings.change_points:
         worse = min(past.bad * (change.after - change.before), past.bad * (now - change.before))
-        known = any(first is not None and abs(first - change.index) <= SAME_CHANGE for first in judged)
-        if worse > rule.floor(change.before) and not known:  # not too small, or gone again
+        is_judged = any(first is not None and abs(first - change.index) <= SAME_CHANGE for first in judged)
+        if worse > rule.floor(change.before) and not is_judged:  # not too small, or gone again
             return replace(
                 nights.results[-1],
                 code="change-point",
@@ -172,7 +173,7 @@ def _found_late(nights: JudgedNights, rule: NightRule, findings: SeriesFindings)
 
 
 class NightValue(NamedTuple):
-    """A value with its place in the series."""
+    """A value with its index in the series."""
 
     place: int
     value: float
@@ -182,7 +183,8 @@ class NightValue(NamedTuple):
 class Limits:
     """`centre` and `sigma` of the nights before; outside of `low` to `high` a night is a candidate.
 
-    `far`: the same edges, moved out to where 1 night, and 1 in 50, of the level lay beyond (two modes, spikes).
+    `far`: the same edges, moved outwards where more than 1 night, and 1 in 50, of the level lay beyond (two
+    modes, spikes).
     """
 
     centre: float
@@ -192,16 +194,16 @@ class Limits:
     far: tuple[float, float]
 
     def side(self, value: float) -> int:
-        """1 above the limits, -1 below, 0 within; by the edges that are moved out."""
+        """Return 1 above the limits, -1 below, 0 within, by the edges in `far`."""
         return 1 if value > self.far[1] else -1 if value < self.far[0] else 0
 
 
 @dataclass(frozen=True)
 class NightResult:
-    """What one night was: `code` is the word for scripts. Indices are of the series.
+    """The result of one night: `code` is the word for scripts. Indices are of the series.
 
-    `limits` is None below seven nights. `nights` counts the streak, which began at `first`. `before`: the level it is
-    held against.
+    `limits` is None below seven nights. `nights` counts the streak, which began at `first`. `before`: the level
+    it is compared with.
     """
 
     code: str
@@ -213,15 +215,15 @@ class NightResult:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome that the code means."""
+        """Return the outcome that the code means."""
         return OUTCOMES[self.code]
 
 
 def control_limits(level: Sequence[NightValue], rule: NightRule, *, following: bool = False) -> Limits:
-    """The median of the last 24 nights +- the larger of 4 MAD-sigma and the floor; `following` a night outside: 2.5.
+    """Return the median of the last 24 nights +- the larger of 4 MAD-sigma and the floor.
 
-    Wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and by sqrt(1 + 12 (1 / n - 1 / 24)): the MAD of
-    7 values is off by a third.
+    `following` a night outside, 2.5 MAD-sigma. Wider by sqrt(1 + pi / 2 / n), since the centre is only known so
+    well, and by sqrt(1 + 12 (1 / n - 1 / 24)): the MAD of 7 values is off by a third.
     """
     values = [night.value for night in level[-WINDOW:]]
     n, centre, sigma = len(values), median(values), mad_sigma(values)
@@ -239,7 +241,10 @@ def control_limits(level: Sequence[NightValue], rule: NightRule, *, following: b
 
 @dataclass
 class MachinePast:
-    """What is known of one machine since the last accepted change. `bad` is 1 where more is worse, -1 where less is."""
+    """What is known of one machine since the last accepted change.
+
+    `bad` is 1 where more is worse, -1 where less is.
+    """
 
     rule: NightRule
     bad: int
@@ -251,7 +256,7 @@ class MachinePast:
     last_good: int | None = None
 
     def judge(self, night: NightValue) -> NightResult:
-        """The result of a night."""
+        """Judge a night and remember it."""
         self.nights.append(night)
         if len(self.level) < LEAST:
             self._add(night)
@@ -276,21 +281,21 @@ class MachinePast:
         return self._judge_outside(limits)
 
     def _add(self, night: NightValue) -> None:
-        """A night of the level; a good one, where it is not on the bad side of its middle."""
-        centre = median([each.value for each in self.level[-WINDOW:]]) if self.level else night.value
+        """Add a night to the level; it is a good one if it is not on the bad side of the level's middle."""
+        centre = median([earlier.value for earlier in self.level[-WINDOW:]]) if self.level else night.value
         if len(self.level) < LEAST or self.bad * (night.value - centre) <= 0:
             self.last_good = night.place
         self.level.append(night)
 
     def _return_streak(self) -> None:
-        """A streak that came to nothing: its nights are part of the level after all."""
+        """Return the nights of a streak that was not confirmed to the level."""
         self.level += self.streak
         self.streak, self.side = [], 0
 
     def _judge_standing(
         self, stands: NightResult, night: NightValue, limits: Limits, *, back: bool
     ) -> NightResult:
-        """A night after a regression: so many in a row that are `back` at the level before it end it."""
+        """Judge a night after a regression; enough nights in a row `back` at the level before end it."""
         if not back:
             self.streak = []
             return replace(stands, code="standing", limits=limits)
@@ -303,7 +308,7 @@ class MachinePast:
         return replace(seen, code="gone")
 
     def _judge_outside(self, limits: Limits) -> NightResult:
-        """A night outside of the limits, the last of the streak."""
+        """Judge a night outside of the limits, the last of the streak."""
         seen = NightResult("suspect", limits, len(self.streak), self.streak[0].place, self.last_good)
         if self.side != self.bad:
             if len(self.streak) < self.rule.nights:
@@ -318,7 +323,7 @@ class MachinePast:
         return self.standing
 
     def _has_collapsed(self, limits: Limits, value: float) -> bool:
-        """An improvement to a small part of the past, or to nothing: the work was not done, rather than so fast."""
+        """Return whether a value improved to a small part of the past, or to nothing: probably no work was done."""
         if (
             limits.centre <= 0
             or self.bad * (value - limits.centre) >= 0
@@ -333,14 +338,14 @@ class MachinePast:
 
 @dataclass(frozen=True)
 class JudgedNights:
-    """The results in the order of the points, and what is known of the last point's machine (None: nothing)."""
+    """The results in the order of the points, and the past of the last point's machine (None: nothing is known)."""
 
     results: tuple[NightResult, ...]
     past: MachinePast | None
 
 
 def judge_nights(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] = ()) -> JudgedNights:
-    """What each night was. Where no direction is good, more counts as worse, and the caller says "moved" instead."""
+    """Judge each night. If no direction is good, more counts as worse, and the caller reports "moved" instead."""
     pasts: dict[str, MachinePast] = {}
     results = tuple(_judge_each(series, rule, accepted, pasts))
     return JudgedNights(results, pasts.get(series.points[-1].machine) if series.points else None)
@@ -372,9 +377,10 @@ def _judge_each(
 
 
 def accepted_cuts(series: Series, accepted: Sequence[AcceptedChange]) -> dict[int, AcceptedChange]:
-    """Index of the first point of every segment that an accepted change of this series begins.
+    """Map the index of each segment's first point to the accepted change of this series that begins it.
 
-    A change that lies before the first point, or after the last, begins none. Of two that begin the same, the later.
+    A change that lies before the first point, or after the last, begins none. Of two at the same point, the later
+    counts.
     """
     key, cuts = series.key, {}
     ours = [a for a in accepted if a.workload == key.workload and a.metric in (None, key.metric)]
@@ -389,10 +395,10 @@ def accepted_cuts(series: Series, accepted: Sequence[AcceptedChange]) -> dict[in
 
 
 def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tuple[Segment, ...]:
-    """The stretches of the series in order, from its first to its last point; none for an empty series.
+    """Return the stretches of the series in order, from its first to its last point; none for an empty series.
 
-    An accepted change begins one, and so does a machine that was not there before, if none of those before it comes
-    again: machines that alternate (a pool of runners) share a segment, and each is compared with its own past.
+    An accepted change begins one, and so does a new machine if none of those before it comes again: machines that
+    alternate (a pool of runners) share a segment, and each is compared with its own past.
     """
     if not series.points:
         return ()
@@ -407,7 +413,7 @@ def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tupl
 
 
 def _machine_cuts(points: Sequence[HistoryPoint], first: int, end: int) -> Iterator[int]:
-    """Indices at which all machines before are others than all after."""
+    """Yield the indices at which all machines before differ from all after."""
     last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
     reach, before = first, None
     for i in range(first, end):

@@ -1,4 +1,4 @@
-"""What decides a metric: its floors, whether it gates, and how much evidence a verdict takes. Data, and its loader."""
+"""Load what decides a metric: its floors, whether it gates, and how much evidence a verdict needs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _DIRECTIONS = ("lower", "higher", "none")
 class NightRule:
     """How one metric is decided.
 
-    `exact`: it gates where it was counted beside the base commit and repeats. `relative` and `absolute`: the floor; a
-    change below the larger of both counts for nothing. `nights`: in a row outside that confirm where nothing was
+    `exact`: it gates if it was counted beside the base commit and repeats. `relative` and `absolute`: the floor;
+    a change below the larger of both is ignored. `nights`: how many in a row outside confirm where nothing was
     re-run.
     """
 
@@ -36,7 +36,7 @@ class NightRule:
     nights: int = 3
 
     def floor(self, centre: float) -> float:
-        """The smallest change that counts at all, in the unit of `centre`."""
+        """Return the smallest change that counts at all, in the unit of `centre`."""
         return max(self.relative * abs(centre), self.absolute)
 
 
@@ -44,7 +44,7 @@ _KEYS = tuple(field.name for field in fields(NightRule) if field.name != "metric
 
 
 def rule_for(metric: str, overrides: Mapping[str, Any] | None = None) -> NightRule:
-    """The rule of `metric`: the default, what rules.yaml says of it, then `overrides`.
+    """Return the rule of `metric`: the default, then what rules.yaml says, then `overrides`.
 
     Raises UsageError for a key or value that does not fit.
     """
@@ -62,7 +62,7 @@ def _default_rules() -> Mapping[str, Any]:
 
 
 def _check_value(metric: str, key: str, value: object) -> Any:
-    """The value as the rule has it; a share may be per cent as text. Raises UsageError."""
+    """Return the value as the rule has it; a share may be a text in per cent. Raises UsageError."""
     wanted = {"gates": "yes or no", "exact": "yes or no", "better": " or ".join(_DIRECTIONS)}.get(key)
     number = value
     if isinstance(value, str) and (match := _SHARE.fullmatch(value)):

@@ -1,4 +1,4 @@
-"""The store: runs over time in one SQLite file, and tables out of it."""
+"""The store of runs over time in one SQLite file, and tables made from it."""
 
 from profkit.regression.history.file import default_path as default_path
 from profkit.regression.history.rows import entry_of as entry_of

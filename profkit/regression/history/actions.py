@@ -1,4 +1,4 @@
-"""What `profkit history` does: add runs and reports; accept changes; prune; write a table."""
+"""The actions of `profkit history`: add runs and reports; accept changes; prune; write a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from profkit.reporting.facts import fact_text
 
 @dataclass(frozen=True)
 class AddResult:
-    """What became of one path: stored (`added`), there already, or not read (`fault`)."""
+    """The result for one path: stored (`added`), already there, or not read (`fault`)."""
 
     path: Path
     entry: Entry | None = None
@@ -41,10 +41,10 @@ def add_paths(
     workload: str | None = None,
     commit: str | None = None,
 ) -> tuple[AddResult, ...]:
-    """Store each path; one that cannot be read does not cost the others. `report` is called after each.
+    """Store each path; one that cannot be read does not stop the others. `report` is called after each.
 
-    `workload` and `commit` stand for what a file says, or does not.
-    Raises MachineError where the history cannot be written.
+    `workload` and `commit` override what a file says, or add what it does not. Raises MachineError if the history
+    cannot be written.
     """
     results = []
     for path in paths:
@@ -59,9 +59,9 @@ def add_paths(
 
 
 def entry_at(path: Path, workload: str | None = None, commit: str | None = None) -> Entry:
-    """What a history stores of a run's folder, a run.json, an evaluation or a profiler's report.
+    """Return the entry for a run's folder, a run.json, an evaluation or a profiler's report.
 
-    The kind is recognized by the content. Raises UnreadableReport (2) for what is none of these, and what `examine`
+    The kind is recognized by the content. Raises UnreadableReport (2) for anything else, and what `examine`
     raises for reports.
     """
     if workload is not None and not workload.strip():
@@ -85,9 +85,9 @@ def entry_at(path: Path, workload: str | None = None, commit: str | None = None)
 
 
 def _content_id(path: Path) -> str:
-    """The id of a report: made of its bytes, so that a copy under another name is the same.
+    """Make the id of a report from its bytes, so that a copy under another name is the same.
 
-    Of a folder, those of its files in the order of their names.
+    For a folder, from those of its files in the order of their names.
     """
     digest = hashlib.sha256()
     for part in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
@@ -105,9 +105,10 @@ def accept_change(
     since: str | None = None,
     by: str | None = None,
 ) -> tuple[AcceptedChange, bool]:
-    """Store a known change; and whether it is new. `since`: a run's id or a time; None: the last run of the workload.
+    """Store a known change, and return it with whether it is new.
 
-    Raises UsageError for a workload or a metric that the history does not hold, and without a word that says why.
+    `since`: a run's id or a time; None: the last run of the workload. Raises UsageError for a workload or a
+    metric that the history does not hold, and without a text that says why.
     """
     runs = history.entries(HistoryFilter(workload))
     if not runs:
@@ -127,9 +128,10 @@ def accept_change(
 def entries_to_prune(
     history: History, keep: int | None, older_than: str | None, workload: str | None
 ) -> tuple[Entry, ...]:
-    """The runs of `workload`, before `older_than`, not among the last `keep` of theirs, oldest first.
+    """Return the runs of `workload`, before `older_than` and not among the last `keep`, the oldest first.
 
-    Raises UsageError where none of these is said: no run is taken out by default.
+    `keep` counts for each workload and backend. Raises UsageError if none of the three is given: no run is
+    removed by default.
     """
     if keep is None and older_than is None and workload is None:
         raise UsageError("say which runs to remove", "--keep N, --older-than WHEN or --workload NAME")
@@ -152,10 +154,10 @@ COLUMNS = (
 
 
 def export_table(history: History, target: Path, workload: str | None = None) -> int:
-    """Write all values to `target` as CSV, and say how many rows there are.
+    """Write all values to `target` as CSV, and return the number of rows.
 
-    Raises UsageError where `target` is there already or of another kind, MachineError where it cannot be written; then
-    nothing of it is left.
+    Raises UsageError if `target` exists or is not a .csv, MachineError if it cannot be written; then nothing of
+    it is left.
     """
     if target.suffix.lower() != ".csv":
         raise UsageError(f"{target} is no .csv", "--to history.csv")
@@ -177,7 +179,7 @@ def export_table(history: History, target: Path, workload: str | None = None) ->
 
 
 def _rows(history: History, workload: str | None) -> Iterator[tuple[Any, ...]]:
-    """One row per value, as COLUMNS."""
+    """Yield one row per value, as COLUMNS."""
     for entry in history.walk(workload):
         for value in entry.values:
             key = value.key
@@ -190,7 +192,7 @@ def _rows(history: History, workload: str | None) -> Iterator[tuple[Any, ...]]:
 
 
 def _cell(value: object) -> object:
-    """What is not known is an empty cell, true and false are words that every reader takes."""
+    """Convert a value to a CSV cell: None is empty, and booleans are the words that every reader takes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

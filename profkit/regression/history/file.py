@@ -91,12 +91,12 @@ BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives 
 
 
 def default_path() -> Path:
-    """The file without --history: $PROFKIT_HISTORY, else reports/history.sqlite."""
+    """Return the file used without --history: $PROFKIT_HISTORY, else reports/history.sqlite."""
     return Path(os.environ.get(VARIABLE) or DEFAULT)
 
 
 def damage_error(path: Path, what: str) -> UnreadableReport:
-    """The fault of a file that was a history and is not whole."""
+    """Build the fault for a file that was a history and is not whole."""
     return UnreadableReport(
         f"the history {path} is damaged: {what}; it was left as it is",
         "profkit history add reports/*/ --history FILE makes another of the runs; or sqlite3's .recover",
@@ -108,7 +108,7 @@ _REFUSED = ("locked", "full", "readonly", "unable to open", "disk i/o")
 
 
 def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
-    """The fault behind an error of SQLite. By its text: Python 3.10 does not tell SQLite's codes."""
+    """Convert an error of SQLite to a fault, by its text: Python 3.10 does not give SQLite's codes."""
     message = str(error).lower().encode("ascii", "replace").decode()
     word = next((word for word in _REFUSED if word in message), None)
     if word is None:
@@ -121,10 +121,10 @@ def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
 
 
 def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Connection:
-    """A connection to the history at `path`; with `write` and `make_new` a file that is not there is made.
+    """Connect to the history at `path`; with `write` and `make_new` a missing file is made.
 
-    Raises UsageError (2) where there is none, UnreadableReport (2) for anything that is no whole history,
-    MachineError (3) where the system refuses.
+    Raises UsageError (2) if there is none, UnreadableReport (2) for anything that is no whole history,
+    MachineError (3) if the system refuses.
     """
     try:
         if write and make_new:
@@ -193,14 +193,14 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def is_history(path: Path) -> bool:
-    """Whether a file is a history, whole or not, by its header."""
+    """Return whether a file is a history, whole or not, by its header."""
     with open_regular(path) as file:
         head = file.read(72)
     return head.startswith(MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
 def _create_file(path: Path) -> None:
-    """Make a history where there is no file, or an empty one; what is there is left as it is.
+    """Make a history if there is no file, or an empty one; leave anything else as it is.
 
     The tables are made in one transaction, so of several processes one makes them and the others find them.
     """
@@ -227,7 +227,7 @@ def _create_file(path: Path) -> None:
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables in an empty file, in one transaction; where another process was faster, nothing."""
+    """Make the tables in an empty file, in one transaction; do nothing if another process was faster."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
         for statement in _TABLES.split(";\n"):  # `executescript` would end the transaction

@@ -1,4 +1,4 @@
-"""What a history keeps of a run, as rows of its tables and back; moments in UTC, to the microsecond: they sort."""
+"""Convert what a history keeps of a run to rows and back; times are UTC in microseconds, so that they sort."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.
 def entry_of(
     document: RunDocument, *, path: str | None = None, night: str | None = None, id: str | None = None
 ) -> Entry:
-    """What a history keeps of a run: all readings of the run and its regions that have a value.
+    """Return what a history keeps of a run: all readings with a value, of the run and its regions.
 
-    The median time of a region comes with its interval. Kernels and functions are not kept: their names change with
-    the builds. `id` names a report that holds no run, by its content. Raises UsageError (2) for a run that is still
-    under way, or does not say when it started.
+    The median time of a region comes with its interval. Kernels and functions are not kept: their names change
+    with the builds. `id` names a report that holds no run, by its content. Raises UsageError (2) for a run that
+    is still under way, or does not say when it started.
     """
     if document.state == "running":
         raise UsageError(
@@ -85,14 +85,14 @@ def entry_of(
 
 
 def _source(document: RunDocument) -> str:
-    """Who measured: profkit a run, else the tool whose report it is."""
+    """Return what measured: profkit for a run, else the tool whose report it is."""
     if document.passes or document.timings:
         return "profkit"
     return next(iter(document.tools), "profkit")
 
 
 def run_id(document: RunDocument) -> str:
-    """The name of a run for ever: made of what no copy, move or newer reading of it changes.
+    """Return a permanent name of a run: made of what no copy, move or newer reading of it changes.
 
     That is its start, its samples, and how long each pass took, to the nanosecond.
     """
@@ -152,9 +152,9 @@ _HOURS = {"h": 1, "d": 24, "w": 168, "m": 730, "y": 8766}
 
 
 def parse_time(text: str) -> datetime:
-    """An ISO 8601 date or time with its offset, as UTC; without an offset it is UTC already.
+    """Parse an ISO 8601 date or time to UTC; without an offset it is UTC already.
 
-    Raises UsageError where the text is no moment. Python 3.10 reads neither `Z` nor nanoseconds by itself.
+    Raises UsageError if the text is not one. Python 3.10 reads neither `Z` nor nanoseconds by itself.
     """
     plain = re.sub(r"\s*(Z|z|UTC)$", "+00:00", text.strip())
     plain = re.sub(r"[.,](\d+)", lambda match: "." + match[1].ljust(6, "0")[:6], plain)
@@ -168,18 +168,21 @@ def parse_time(text: str) -> datetime:
 
 
 def microseconds(text: str) -> int:
-    """Microseconds since 1970 of an ISO 8601 text: what rows are ordered by. Raises UsageError."""
+    """Convert an ISO 8601 text to microseconds since 1970, by which rows are ordered. Raises UsageError."""
     return (parse_time(text) - _UNIX_EPOCH) // timedelta(microseconds=1)
 
 
 def iso_time(micros: int) -> str:
-    """The moment as ISO 8601 in UTC; whole seconds without a fraction."""
+    """Format a time as ISO 8601 in UTC; whole seconds without a fraction."""
     when = _UNIX_EPOCH + timedelta(microseconds=micros)
     return when.isoformat(timespec="microseconds" if when.microsecond else "seconds")
 
 
 def parse_since(text: str, now: datetime) -> int:
-    """What people write for "from when on": a date, a time, or a span before `now` (`30d`, `2 weeks`, `1y`)."""
+    """Parse what people write for "since when": a date, a time, or a span before `now` (`30d`, `2 weeks`, `1y`).
+
+    Returns microseconds since 1970. Raises UsageError.
+    """
     span = _SPAN.fullmatch(text.strip().lower())
     if span is None:
         return microseconds(text)
@@ -196,14 +199,17 @@ SERIES_COLUMNS = "workload, backend, metric, scope, name, scope_id, unit, better
 
 
 def series_row(key: SeriesKey, unit: str, better: str) -> tuple[Any, ...]:
-    """SERIES_COLUMNS. All but the direction make a series: another unit is another one."""
+    """Return the cells of SERIES_COLUMNS.
+
+    All but the direction identify a series: another unit makes another series.
+    """
     scope = key.scope
     columns = (key.workload, key.backend, key.metric, scope.kind, scope.name, scope.id, unit, better)
     return tuple(map(_cell, columns))
 
 
 def series_of(row: tuple[Any, ...]) -> tuple[SeriesKey, str, Direction]:
-    """Key, unit and direction behind SERIES_COLUMNS."""
+    """Return the key, unit and direction from SERIES_COLUMNS."""
     workload, backend, metric, kind, name, scope_id, unit, better = row
     return SeriesKey(workload, backend, metric, Scope(cast("ScopeKind", kind), name, scope_id)), unit, better
 
@@ -214,7 +220,7 @@ POINT_COLUMNS = "series, entry, value, low, high, quality, doubt"
 
 
 def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
-    """POINT_COLUMNS. Raises UsageError for no number."""
+    """Return the cells of POINT_COLUMNS. Raises UsageError for a value that is not finite."""
     if not math.isfinite(value.value):
         raise UsageError(f"{value.key.metric} of {value.key.workload} is {value.value}, which is no number")
     low, high = _finite_or_none(value.low), _finite_or_none(value.high)
@@ -222,13 +228,13 @@ def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
 
 
 def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...]) -> Value:
-    """The value of a whole point row."""
+    """Return the value of a whole point row."""
     _, _, value, low, high, quality, doubt = row
     return Value(key, unit, better, value, cast("Quality", quality), low, high, _fact_of(doubt))
 
 
 def point_of(entry: Entry) -> HistoryPoint:
-    """What a run says of all of its points: a pattern for `points_of`."""
+    """Return what a run says about all of its points, as a pattern for `points_of`."""
     return HistoryPoint(
         entry=entry.id,
         started=entry.started,
@@ -243,11 +249,11 @@ def point_of(entry: Entry) -> HistoryPoint:
 def points_of(
     patterns: Mapping[int, HistoryPoint], rows: Iterable[tuple[Any, ...]]
 ) -> Iterator[HistoryPoint]:
-    """Whole point rows as points. A doubted value is not valid, whatever is said of its run."""
+    """Convert whole point rows to points. A doubted value is not valid, whatever is said of its run."""
     for _, run, value, low, high, _, doubt in rows:
         point = replace(patterns[run], value=value, low=low, high=high)
-        known = doubt is None or not point.valid
-        yield point if known else replace(point, valid=False, reason=_fact_of(doubt))
+        is_final = doubt is None or not point.valid
+        yield point if is_final else replace(point, valid=False, reason=_fact_of(doubt))
 
 
 def _finite_or_none(value: float | None) -> float | None:
@@ -263,7 +269,7 @@ ENTRY_COLUMNS = (
 
 
 def entry_row(entry: Entry, machine: int) -> tuple[Any, ...]:
-    """ENTRY_COLUMNS: all but its number."""
+    """Return the cells of ENTRY_COLUMNS, all but its number."""
     cells = {
         **vars(entry),
         "commit_id": entry.commit,
@@ -274,14 +280,14 @@ def entry_row(entry: Entry, machine: int) -> tuple[Any, ...]:
 
 
 def _cell(value: object) -> object:
-    """As SQLite takes it: text that is valid, true and false as numbers, a mapping and a fact as JSON."""
+    """Convert a value for SQLite: valid text, booleans as numbers, mappings and facts as JSON."""
     if isinstance(value, (Mapping, Fact)):
         return _json_text(to_plain_data(value))
     return valid_text(value) if isinstance(value, str) else int(value) if isinstance(value, bool) else value
 
 
 def entry_of_row(row: tuple[Any, ...], machine: str, features: tuple[Feature, ...]) -> Entry:
-    """The entry (without its values) behind ENTRY_COLUMNS."""
+    """Return the entry (without its values) from ENTRY_COLUMNS."""
     cells = dict(zip(ENTRY_COLUMNS.split(", "), row, strict=True))
     dirty, commit = cells.pop("dirty"), cells.pop("commit_id")
     cells |= {"started": iso_time(cells["started"]), "machine": machine, "features": features}
@@ -291,24 +297,24 @@ def entry_of_row(row: tuple[Any, ...], machine: str, features: tuple[Feature, ..
 
 
 def features_text(features: tuple[Feature, ...]) -> str:
-    """The fields of a fingerprint as they are stored, in their order."""
+    """Encode the properties of a fingerprint as they are stored, in their order."""
     return _json_text([[feature.name, feature.value, feature.tier] for feature in features])
 
 
 def features_of(text: str) -> tuple[Feature, ...]:
-    """The fields behind `features_text`; those of older histories have the whole command."""
+    """Decode `features_text`; those of older histories hold the whole command, which is left out."""
     rows = json.loads(text)
     return shown_features(tuple(Feature(name, value, cast("Tier", tier)) for name, value, tier in rows))
 
 
 def accepted_row(accepted: AcceptedChange) -> tuple[Any, ...]:
-    """workload, metric, since, word, by."""
+    """Return the cells workload, metric, since, word, by."""
     since = microseconds(accepted.since)
     return tuple(map(_cell, (accepted.workload, accepted.metric, since, accepted.word, accepted.by)))
 
 
 def accepted_of(row: tuple[Any, ...]) -> AcceptedChange:
-    """The accepted change behind `accepted_row`."""
+    """Return the accepted change from `accepted_row`."""
     return AcceptedChange(workload=row[0], metric=row[1], since=iso_time(row[2]), word=row[3], by=row[4])
 
 

@@ -45,7 +45,7 @@ _NAMED = (
 
 @dataclass(frozen=True)
 class HistoryFilter:
-    """Which runs and series are asked for; None: any.
+    """Which runs and series are wanted; None: any.
 
     `since` <= started < `until` (ISO 8601). `limit`: only the last so many runs.
     """
@@ -62,10 +62,11 @@ ALL = HistoryFilter()
 
 
 def open_history(path: Path | None = None, *, read_only: bool = False, make_new: bool = True) -> History:
-    """The history at `path` (default: $PROFKIT_HISTORY, else reports/history.sqlite), as a context manager.
+    """Open the history at `path` (default: $PROFKIT_HISTORY, else reports/history.sqlite), as a context manager.
 
-    One that is not there is made, unless `read_only` or not `make_new`. Raises UsageError (2) where there is none,
-    UnreadableReport (2) for what is broken, foreign or of another profkit, MachineError (3) where the system refuses.
+    A missing one is made, unless `read_only` or not `make_new`. Raises UsageError (2) if there is none,
+    UnreadableReport (2) for a file that is broken, foreign or of another profkit, MachineError (3) if the system
+    refuses.
     """
     path = path if path is not None else default_path()
     return History(path, open_file(path, write=not read_only, make_new=make_new))
@@ -94,9 +95,9 @@ class History:
     # ------------------------------------------------------------ write
 
     def add(self, entry: Entry) -> bool:
-        """Store a run with its values. False where it is there already, and then nothing changes.
+        """Store a run with its values. Returns False, and changes nothing, if it is already there.
 
-        Raises MachineError where it cannot be written; then nothing of it was.
+        Raises MachineError if it cannot be written; then nothing of it was.
         """
         with self._transaction() as sql:
             if sql.execute("SELECT 1 FROM entry WHERE id = ?", (entry.id,)).fetchone() is not None:
@@ -104,8 +105,8 @@ class History:
             rows = {series_row(value.key, value.unit, value.better): value for value in entry.values}
             machine = (entry.machine, features_text(entry.features))  # which this run shares with others
             sql.execute("INSERT OR IGNORE INTO machine (id, features) VALUES (?,?)", machine)
-            known = sql.execute("SELECT number FROM machine WHERE id = ? AND features = ?", machine)
-            row = entry_row(entry, int(known.fetchone()[0]))
+            row_of_machine = sql.execute("SELECT number FROM machine WHERE id = ? AND features = ?", machine)
+            row = entry_row(entry, int(row_of_machine.fetchone()[0]))
             marks = ",".join("?" * len(row))
             number = sql.execute(f"INSERT INTO entry ({ENTRY_COLUMNS}) VALUES ({marks})", row).lastrowid
             assert number is not None
@@ -115,23 +116,26 @@ class History:
         return True
 
     def decide(self, entry: str, outcome: str | None) -> None:
-        """Store the outcome of a run: `pass`, `regressed`, ... Raises UsageError where there is none."""
+        """Store the outcome of a run: `pass`, `regressed`, ... Raises UsageError if there is no such run."""
         with self._transaction() as sql:
             if sql.execute("UPDATE entry SET outcome = ? WHERE id = ?", (outcome, entry)).rowcount == 0:
                 raise self._no_run(entry)
 
     def accept(self, accepted: AcceptedChange) -> bool:
-        """Store a known change: it begins a segment. False where this very one is there already."""
+        """Store a known change, which begins a segment. Returns False if the same one is already there."""
         row = accepted_row(accepted)
         with self._transaction() as sql:
-            known = "SELECT 1 FROM accepted WHERE workload = ? AND metric IS ? AND since = ?"
-            if sql.execute(known, row[:3]).fetchone() is not None:
+            query = "SELECT 1 FROM accepted WHERE workload = ? AND metric IS ? AND since = ?"
+            if sql.execute(query, row[:3]).fetchone() is not None:
                 return False
             sql.execute("INSERT INTO accepted (workload, metric, since, word, by) VALUES (?,?,?,?,?)", row)
         return True
 
     def prune(self, entries: Iterable[str]) -> int:
-        """Take these runs out with all their values; how many there were. The file shrinks by what they took."""
+        """Remove these runs with all their values, and return how many there were.
+
+        The file shrinks by what they took.
+        """
         taken = 0
         with self._transaction() as sql:
             for entry in entries:
@@ -151,13 +155,16 @@ class History:
     # ------------------------------------------------------------ read
 
     def entries(self, chosen: HistoryFilter = ALL) -> tuple[Entry, ...]:
-        """The runs, oldest first, without their values."""
+        """Return the runs, oldest first, without their values."""
         with self._explain_errors():
             entries = self._entries(chosen)
         return tuple(entries.values())[-chosen.limit if chosen.limit else 0 :]
 
     def entry(self, name: str) -> Entry:
-        """One run with its values, by its id, the beginning of it, or `last`. Raises UsageError for none or several."""
+        """Return a run with its values, by its id, the beginning of it, or `last`.
+
+        Raises UsageError for none or several.
+        """
         with self._explain_errors():
             last = name == "last"
             matches = list(self._entries(id_prefix=None if last else name).items())
@@ -172,15 +179,15 @@ class History:
         raise self._no_run(name)
 
     def walk(self, workload: str | None = None) -> Iterator[Entry]:
-        """Every run with its values, oldest first, one at a time: a year of them need not fit into memory."""
+        """Yield every run with its values, oldest first, one at a time: a year of them need not fit into memory."""
         with self._explain_errors():
             for number, entry in self._entries(HistoryFilter(workload)).items():
                 yield replace(entry, values=self._values(number))
 
     def series(self, chosen: HistoryFilter = ALL) -> tuple[Series, ...]:
-        """All series that match, each oldest first; points of the same second in the order in which they were added."""
+        """Return all series that match, each oldest first; within one second, in the order of insertion."""
         where, given = _where(workload=chosen.workload, backend=chosen.backend, metric=chosen.metric)
-        found = []
+        matching = []
         with (
             self._explain_errors(),
             without_collector(),
@@ -199,11 +206,11 @@ class History:
                 points.sort(key=lambda row: order[row[1]])
                 if points:
                     values = tuple(points_of(patterns, points))
-                    found.append(Series(*series_of(tuple(columns)), values))
-        return tuple(found)
+                    matching.append(Series(*series_of(tuple(columns)), values))
+        return tuple(matching)
 
     def accepted(self, workload: str | None = None) -> tuple[AcceptedChange, ...]:
-        """The accepted changes, oldest first."""
+        """Return the accepted changes, oldest first."""
         with self._explain_errors():
             where, given = _where(workload=workload)
             rows = self._connection.execute(
@@ -215,7 +222,7 @@ class History:
     # ------------------------------------------------------------ inside
 
     def _entries(self, chosen: HistoryFilter = ALL, id_prefix: str | None = None) -> dict[int, Entry]:
-        """The runs by their numbers, oldest first; those of one second in the order in which they were added."""
+        """Return the runs by their numbers, oldest first; within one second, in the order of insertion."""
         where, given = _where(workload=chosen.workload, backend=chosen.backend)
         conditions = [where or "WHERE 1"]
         for sign, text in ((">=", chosen.since), ("<", chosen.until)):
@@ -229,8 +236,8 @@ class History:
             f"SELECT number, {ENTRY_COLUMNS} FROM entry {' AND '.join(conditions)} ORDER BY started, number"
         )
         rows = self._connection.execute(query, given).fetchall()
-        known = self._connection.execute("SELECT number, id, features FROM machine")
-        machines = {number: (name, features_of(text)) for number, name, text in known}
+        machine_rows = self._connection.execute("SELECT number, id, features FROM machine")
+        machines = {number: (name, features_of(text)) for number, name, text in machine_rows}
         return {number: entry_of_row(tuple(row), *machines[row[_MACHINE]]) for number, *row in rows}
 
     def _values(self, number: int) -> tuple[Value, ...]:
@@ -246,7 +253,10 @@ class History:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing. The lock is taken first, so that no writer finds halfway that another one was faster."""
+        """Run the block as a transaction.
+
+        The lock is taken first, so that no writer finds halfway that it was too late.
+        """
         with self._explain_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -260,7 +270,7 @@ class History:
 
     @contextlib.contextmanager
     def _explain_errors(self) -> Iterator[None]:
-        """SQLite's errors, and rows that are not what was written, as errors that say what to do."""
+        """Turn SQLite's errors, and rows that cannot be decoded, into faults that say what to do."""
         try:
             yield
         except sqlite3.Error as error:
@@ -270,23 +280,23 @@ class History:
 
 
 def _where(**columns: str | None) -> tuple[str, list[Any]]:
-    """A WHERE for the columns that are not None, and their values."""
-    asked = {column: text for column, text in columns.items() if text is not None}
-    if not asked:
+    """Return a WHERE clause for the columns that are not None, and their values."""
+    wanted = {column: text for column, text in columns.items() if text is not None}
+    if not wanted:
         return "", []
-    return "WHERE " + " AND ".join(f"{column} = ?" for column in asked), list(asked.values())
+    return "WHERE " + " AND ".join(f"{column} = ?" for column in wanted), list(wanted.values())
 
 
 def _series_number(sql: sqlite3.Connection, row: tuple[str | None, ...]) -> int:
-    """The number of a series, which is made where there is none."""
+    """Return the number of a series, which is inserted if there is none."""
     workload, backend, metric, scope, name, scope_id, unit, better = row
-    found = sql.execute(
+    existing = sql.execute(
         f"SELECT number, better FROM series WHERE {_NAMED} AND unit = ?",
         (workload, metric, name, backend, scope, scope_id, unit),
     ).fetchone()
-    if found is None:
+    if existing is None:
         marks = ",".join("?" * len(row))
         return sql.execute(f"INSERT INTO series ({SERIES_COLUMNS}) VALUES ({marks})", row).lastrowid or 0
-    if found[1] != better:  # the catalogue of metrics has learned it since
-        sql.execute("UPDATE series SET better = ? WHERE number = ?", (better, found[0]))
-    return int(found[0])
+    if existing[1] != better:  # the catalogue of metrics has learned it since
+        sql.execute("UPDATE series SET better = ? WHERE number = ?", (better, existing[0]))
+    return int(existing[0])

@@ -1,1 +1,1 @@
-"""A night: many workloads profiled, stored, compared with their past, and reported as one."""
+"""A nightly: many workloads profiled, stored, compared with their past, and reported as one."""

@@ -1,4 +1,4 @@
-"""A nightly's YAML file, read strictly: what is not understood is refused with its line, and what to write instead."""
+"""Read a nightly's YAML file strictly: anything unknown is refused with its line, and what to write instead."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAIRS_SECONDS = 60.0  # for the pairs of one workload where the file says nothin
 
 
 def _read_floors(value: YamlValue, key: str) -> dict[str, dict[str, Any]]:
-    """By metric a percentage, or a mapping of what is set on top of its rule."""
+    """Read a percentage by metric, or a mapping of what to set on top of its rule."""
     floors = {}
     for name, item in value.mapping(key).items():
         floor = {"relative": item.content}
@@ -54,7 +54,7 @@ Floors: TypeAlias = Annotated[Mapping[str, Mapping[str, Any]], _read_floors]
 
 @dataclass(frozen=True)
 class WorkloadSpec(ProfileRequest):
-    """One workload of the night."""
+    """One workload of the nightly."""
 
     gates: tuple[Metric, ...] | None = None  # None: as the rules say; time.median must be there
     watches: tuple[Metric, ...] = DEFAULT_WATCHES
@@ -63,25 +63,25 @@ class WorkloadSpec(ProfileRequest):
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """The metrics that must be there."""
+        """Return the metrics that must be measured."""
         return DEFAULT_GATES if self.gates is None else self.gates
 
     def rule(self, metric: str) -> NightRule:
-        """What decides `metric`."""
+        """Return the rule that decides `metric`."""
         own: dict[str, Any] = dict(self.floors.get(metric, {}))
         if self.gates is not None:
             own |= {"gates": metric in self.gates, "exact": False}
         return rule_for(metric, own)
 
     def wants(self, metric: str) -> bool:
-        """Whether `metric` can fail the night, or is shown."""
+        """Return whether `metric` can fail the night, or is shown."""
         rule = self.rule(metric)
         return rule.gates or rule.exact or metric in self.watches
 
 
 @dataclass(frozen=True)
 class PairsSpec(CheckoutSpec):
-    """The pairs of one workload: `budget` seconds for all of them, `sampling` in one process.
+    """The pairs of each workload: `budget` seconds for all of them, `sampling` seconds in one process.
 
     Without a budget 60 s, and longer where four pairs need that.
     """
@@ -114,7 +114,7 @@ EXAMPLE = Path(__file__).with_name("example.yaml")
 
 
 def read_config(file: Path) -> NightConfig:
-    """The nightly's file. Raises UsageError with file, line and fix for whatever is not as it should be."""
+    """Read the nightly's file. Raises UsageError with file, line and fix for anything that does not fit."""
     if file.is_dir():
         raise UsageError(
             f"{file} is a folder, not a configuration",
@@ -147,7 +147,7 @@ def read_config(file: Path) -> NightConfig:
 
 
 def _read_workloads(value: YamlValue, usual: Mapping[str, Any]) -> tuple[WorkloadSpec, ...]:
-    """Each workload with what is usual; its variables and floors stand beside those that are."""
+    """Read each workload over the defaults; its variables and floors are added to those of the defaults."""
     if not isinstance(value.content, list) or not value.content:
         value.refuse("workloads must be a list of at least one", "workloads: [{name: ..., ...}]")
     specs: dict[str, WorkloadSpec] = {}  # by the folder of its runs

@@ -1,4 +1,4 @@
-"""Counts beside those of the base commit, each exact where two of one commit agree: one run of each decides."""
+"""Compare counts with those of the base commit; a count is exact if two of one commit agree: one run decides."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ExactCounts:
     began: float = field(default_factory=time.monotonic)
 
     def compare(self) -> tuple[tuple[Change, ...], tuple[Fact, ...]]:
-        """A change for every count that both have and that is repeatable, and what is not."""
+        """Return a change for every count that both have and that repeats, and why others do not count."""
         entry = self.session.history.entry(self.tonight.id)
         values = {
             (value.key.metric, value.key.scope): value
@@ -87,7 +87,7 @@ class ExactCounts:
         return tuple(changes), tuple(self.uncounted)
 
     def _count(self, version: Version, counts: Counts, keys: Sequence[Key], tonight: Entry) -> None:
-        """One run of the passes that count these; all of them together have the workload's budget once more."""
+        """Run the passes that count these metrics once, in what is left of the workload's budget."""
         budget = min(self.spec.budget - (time.monotonic() - self.began), self.session.left)
         if budget <= 0:
             self.uncounted[Fact.of("uncounted budget-spent", what=version.name)] = None
@@ -151,7 +151,7 @@ class ExactCounts:
 def _exact_change(
     sides: tuple[list[float], list[float]], metric: str, rule: NightRule, unit: str, scope: Scope = RUN
 ) -> Change:
-    """From the counts before to those after, which have no interval."""
+    """Build the change from the counts before to those after, which have no interval."""
     floor = rule.floor(median(sides[0]))
     shift = Interval(*3 * (median(sides[1]) - median(sides[0]),))
     word = decide(shift, floor, around=0)
@@ -167,7 +167,7 @@ def _add(counts: Counts, entry: Entry, keys: Sequence[Key] | Mapping[Key, Value]
 
 
 def _is_exact(value: Value) -> bool:
-    """Whether it is of the run or a region, nothing contradicts it, and it was counted and not sampled."""
+    """Return whether a value is of the run or a region, undoubted, and counted rather than sampled."""
     metric, scope = value.key.metric, value.key.scope
     if metric not in EXACT or scope.kind not in ("run", "region") or value.doubt is not None:
         return False
@@ -177,21 +177,21 @@ def _is_exact(value: Value) -> bool:
 def not_measured(
     session: NightSession, spec: WorkloadSpec, tonight: Entry, exact: Sequence[Change]
 ) -> Iterator[Fact]:
-    """Metrics that are watched, decide by one count, and were not counted tonight, with the pass that counts them."""
-    known = {value.key.metric for value in session.history.entry(tonight.id).values}
-    known |= {change.metric for change in exact}
+    """Yield the watched metrics that one count decides and that were not counted, with the pass that counts them."""
+    counted = {value.key.metric for value in session.history.entry(tonight.id).values}
+    counted |= {change.metric for change in exact}
     for metric in spec.watches:
         of_a_device = metric == "memory.device_peak" and not backend_named(tonight.backend).has_device
-        if metric in EXACT and metric not in known and not of_a_device:
+        if metric in EXACT and metric not in counted and not of_a_device:
             yield Fact.of("uncounted absent", what=metric, name=EXACT[metric])
 
 
 def counted_beside(
     changes: Sequence[Change], spec: WorkloadSpec, exact: Sequence[Change]
 ) -> Iterator[Change]:
-    """The change of the instructions that were counted beside the pairs, by the night's own floor."""
+    """Yield the change of the instructions that were counted beside the pairs, by the night's own floor."""
     for change in changes:
-        if change.metric in EXACT and all(one.metric != change.metric for one in exact):
+        if change.metric in EXACT and all(counted.metric != change.metric for counted in exact):
             old, new = (
                 [v for group in side.groups for v in group] for side in (change.baseline, change.candidate)
             )

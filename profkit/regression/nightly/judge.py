@@ -1,4 +1,4 @@
-"""What tonight's run of one workload means beside its past: each metric decided, the worst on top; what stays red."""
+"""Judge tonight's run of one workload against its past: each metric, then the worst of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds 
 
 @dataclass
 class WorkloadPast:
-    """The history of one workload, up to tonight's run `entry` and with it."""
+    """The history of one workload, up to and including tonight's run `entry`."""
 
     spec: WorkloadSpec
     entry: Entry
@@ -46,14 +46,14 @@ class WorkloadPast:
 
 
 def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:
-    """The history of a workload up to the run of this id; None where it has no such run."""
+    """Return the history of a workload up to the run of this id; None if it has no such run."""
     if run is None:
         return None
-    known = history.entries(HistoryFilter(spec.name))
-    entry = next((entry for entry in known if entry.id == run), None)
+    runs = history.entries(HistoryFilter(spec.name))
+    entry = next((entry for entry in runs if entry.id == run), None)
     if entry is None:
         return None
-    entries = tuple(e for e in known[: known.index(entry) + 1] if e.backend == entry.backend)
+    entries = tuple(e for e in runs[: runs.index(entry) + 1] if e.backend == entry.backend)
     until_now = (_series_until(series, entry.id) for series in _read_series(history, spec, entry))
     series = tuple(cut for cut in until_now if cut is not None)
     return WorkloadPast(spec, entry, series, history.accepted(spec.name), entries)
@@ -66,7 +66,7 @@ def judge_workload(
     outcomes: Sequence[MetricOutcome],
     folder: Path,
 ) -> WorkloadOutcome:
-    """The workload as a whole: what kept it from being measured, else the worst of what gates, else its targets."""
+    """Judge a workload as a whole: by what kept it from being measured, else its worst gate, else its targets."""
     bare = WorkloadOutcome(
         name=spec.name,
         backend=entry.backend if entry is not None else spec.backend,
@@ -84,10 +84,10 @@ def judge_workload(
     bare = replace(bare, reason=entry.reason)
     if not entry.valid and not any(m.gates and m.outcome != "invalid" for m in outcomes):
         return replace(bare, outcome="invalid", code="not-valid")
-    measured = {one.metric for one in outcomes}
+    measured = {metric.metric for metric in outcomes}
     missing = (name for name in spec.declared if name not in measured)  # never green
     everything = [*outcomes, *(MetricOutcome(name, "missing", "not-measured") for name in missing)]
-    metrics = sorted(everything, key=lambda one: (not one.gates, OUTCOME_ORDER.index(one.outcome)))
+    metrics = sorted(everything, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
     if not metrics or not metrics[0].gates:
         return replace(bare, code="nothing-gates", metrics=tuple(metrics))
     first, verdicts = metrics[0], _own_verdicts(spec, done, folder)
@@ -98,7 +98,7 @@ def judge_workload(
 
 
 def _own_verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tuple[Verdict, ...]:
-    """The verdicts on what the workload's own file of targets names; the defaults of a backend gate no night."""
+    """Return the verdicts on the workload's own targets; the defaults of a backend gate no night."""
     if spec.targets is None or done.run is None:
         return ()
     try:
@@ -114,7 +114,10 @@ def _own_verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tupl
 
 
 def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
-    """What gates or is watched, of the run and its regions; read by name, since a history may hold hundreds more."""
+    """Read the series that gate or are watched, of the run and its regions.
+
+    They are read by name, since a history may hold hundreds more.
+    """
     rules = [spec.rule(info.name) for info in all_metrics()]
     gating = [rule.metric for rule in rules if rule.gates or rule.exact]
     return [
@@ -126,7 +129,7 @@ def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Ser
 
 
 def _series_until(series: Series, entry: str) -> Series | None:
-    """The series up to the point of this run; None where it has none."""
+    """Return the series up to the point of this run; None if it has none."""
     for index in range(len(series.points) - 1, -1, -1):
         if series.points[index].entry == entry:
             return replace(series, points=series.points[: index + 1])
@@ -137,27 +140,34 @@ NIGHTS_LOOKED_AT = 60
 
 
 def vanished(session: NightSession) -> list[WorkloadOutcome]:
-    """Workloads that had regressed when they were measured last, and that the file declares no more: never green."""
+    """Return the workloads that the file no longer declares and that had regressed when last measured.
+
+    They are never green.
+    """
     config = session.config
     answered = {name for spec in config.workloads for name in (spec.name, spec.was)} | set(config.retired)
-    found = []
-    for _, one in _former(session):
-        if one["name"] not in answered:
-            answered.add(one["name"])
-            if one["outcome"] == "regressed":
-                found.append(_vanished(one))
-    return found
+    regressed = []
+    for _, workload in _former(session):
+        if workload["name"] not in answered:
+            answered.add(workload["name"])
+            if workload["outcome"] == "regressed":
+                regressed.append(_vanished(workload))
+    return regressed
 
 
 def with_steps(session: NightSession, workload: WorkloadOutcome) -> WorkloadOutcome:
-    """The workload with what a metric that had regressed already has lost on top of that since the night before."""
+    """Add to each regressed metric how much further it has slowed down since the night before."""
     if workload.outcome != "regressed":
         return workload
-    before = next(((night, one) for night, one in _former(session) if one["name"] == workload.name), None)
+    before = next(
+        ((night, metric) for night, metric in _former(session) if metric["name"] == workload.name), None
+    )
     if before is None or not before[0].get("commit"):
         return workload
-    commit, known = before[0]["commit"], before[1]["metrics"]
-    return replace(workload, metrics=tuple(_with_step(one, known, commit) for one in workload.metrics))
+    commit, metrics = before[0]["commit"], before[1]["metrics"]
+    return replace(
+        workload, metrics=tuple(_with_step(metric, metrics, commit) for metric in workload.metrics)
+    )
 
 
 def _with_step(metric: MetricOutcome, known: list[dict[str, Any]], commit: str) -> MetricOutcome:
@@ -166,30 +176,34 @@ def _with_step(metric: MetricOutcome, known: list[dict[str, Any]], commit: str) 
         return metric
     with suppress(KeyError, TypeError, StopIteration):
         key = metric.metric, metric.scope.name
-        one = next(m for m in known if (m["metric"], m.get("scope", {}).get("name")) == key)
-        was = one["change"]
-        same_base = one["outcome"] == "regressed" and one["good_commit"] == metric.good_commit
+        former = next(m for m in known if (m["metric"], m.get("scope", {}).get("name")) == key)
+        was = former["change"]
+        same_base = former["outcome"] == "regressed" and former["good_commit"] == metric.good_commit
         if same_base and change.low and change.ratio and change.low > was["high"] * (1 + change.floor):
             return replace(metric, step=change.ratio / was["ratio"] - 1, step_since=commit)
     return metric
 
 
 def _former(session: NightSession) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Each night before this one, the latest first, with each of its workloads; what cannot be read is passed over."""
+    """Yield each earlier night, the latest first, with each of its workloads; what cannot be read is skipped."""
     nights = [path for path in session.folder.parent.glob("*/night.json") if path.parent != session.folder]
     for path in sorted(nights, key=lambda path: path.stat().st_mtime, reverse=True)[:NIGHTS_LOOKED_AT]:
         with suppress(OSError, ValueError, KeyError, TypeError):
             night = json.loads(read_bounded(path).decode())
-            for one in night["workloads"]:
-                if {"name", "outcome", "code", "backend"} <= one.keys():
-                    yield night, {"metrics": [], "reason": None, **one}
+            for workload in night["workloads"]:
+                if {"name", "outcome", "code", "backend"} <= workload.keys():
+                    yield night, {"metrics": [], "reason": None, **workload}
 
 
-def _vanished(one: Mapping[str, Any]) -> WorkloadOutcome:
-    changes = [metric.get("change") or {} for metric in one["metrics"] if metric["outcome"] == "regressed"]
+def _vanished(workload: Mapping[str, Any]) -> WorkloadOutcome:
+    changes = [
+        metric.get("change") or {} for metric in workload["metrics"] if metric["outcome"] == "regressed"
+    ]
     share = next((change["ratio"] - 1 for change in changes if change.get("ratio")), 0.0)
-    if one["code"] == "vanished" and one["reason"]:
-        share = one["reason"]["numbers"]["share"]
-    name, reason = one["name"], Fact.of("workload vanished", share=share)
+    if workload["code"] == "vanished" and workload["reason"]:
+        share = workload["reason"]["numbers"]["share"]
+    name, reason = workload["name"], Fact.of("workload vanished", share=share)
     fix = f"retired: [{name}], or under the workload that it is now: {{was: {name}}}"
-    return WorkloadOutcome(name, one["backend"], "regressed", "vanished", reason, fix=fix, ending="absent")
+    return WorkloadOutcome(
+        name, workload["backend"], "regressed", "vanished", reason, fix=fix, ending="absent"
+    )

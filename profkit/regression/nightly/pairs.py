@@ -1,8 +1,9 @@
-"""Each workload beside the last good commit, in turn: what decides a night, from the first one on.
+"""Run each workload alternately with the last good commit: this decides a night, from the first one on.
 
-What a noisy hour disturbs, it disturbs in both. So the decision needs no past: the history is context, drift and plots.
-The last good commit is the newest one whose night was decided and did not regress. A regression, and what could not be
-decided, is held against the commit before it night by night, and so stands until it is gone or accepted.
+What a noisy hour disturbs, it disturbs in both. So the decision needs no past: the history is context, drift
+and plots. The last good commit is the newest one whose night was decided and did not regress. A regression,
+and what could not be decided, is compared with the commit before it night by night, and so stands until it is
+gone or accepted.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ MetricScope = tuple[str, Scope]
 
 
 def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: Entry) -> NightPairs:
-    """The commit to hold tonight's run against, or why there is none.
+    """Return the commit to compare tonight's run with, or why there is none.
 
-    The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else the
-    one before the first night's: on a first night HEAD~1, and the same again until a night is good.
+    The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else
+    the one before the first night's: on a first night HEAD~1, and the same again until a night is good.
     """
     if spec.on is not None:
         return NightPairs(why=Fact("pairs elsewhere"))
@@ -98,9 +99,9 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
 
 
 def _good_commits(history: History, spec: WorkloadSpec, tonight: Entry) -> list[str]:
-    """The commits of good nights before tonight and since the last accepted change, the newest first.
+    """Return the commits of good nights before tonight and since the last accepted change, the newest first.
 
-    Or what stands for them. Several, since the newest one may be gone after a forced push.
+    Without one, what stands for them. Several, since the newest one may be gone after a forced push.
     """
     accepted = [microseconds(c.since) for c in history.accepted(spec.name) if c.metric in (None, TIME)]
     since = max((moment for moment in accepted if moment <= microseconds(tonight.started)), default=-inf)
@@ -122,19 +123,22 @@ def _good_commits(history: History, spec: WorkloadSpec, tonight: Entry) -> list[
 
 
 def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> NightPairs:
-    """Tonight's checkout and the base in turn; never raises for what prevents it."""
+    """Run tonight's checkout and the base alternately; return what prevents it instead of raising it.
+
+    Raises KeyboardInterrupt after a Ctrl-C.
+    """
     config, base = session.config, base_of(session.config, session.history, spec, tonight)
     if base.base is None or base.same:
         return base
     if session.left <= 0:
         return replace(base, why=Fact("pairs budget-spent"), fix="budget: SECONDS", failed=True)
-    if (known := session.no_checkout.get((spec.cwd, base.base))) is not None:
-        return replace(known, failed=not base.first, first=base.first)  # the same setup fails again
+    if (failure := session.no_checkout.get((spec.cwd, base.base))) is not None:
+        return replace(failure, failed=not base.first, first=base.first)  # the same setup fails again
     options = pair_options(session, spec)
     folder = session.folder / PAIRS_FOLDER / clean_name(spec.name)
     logs = session.folder / "runs" / clean_name(spec.name)
     exact: tuple[Change, ...] = ()
-    told: tuple[Fact, ...] = ()
+    uncounted: tuple[Fact, ...] = ()
     try:
         with contextlib.ExitStack() as stack:
             first, second = (
@@ -153,9 +157,9 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             result = PairedRuns(first, second, options, folder, session.progress, took).run()
             if result.interrupted:
                 raise KeyboardInterrupt
-            exact, told = ExactCounts(session, spec, tonight, first, second).compare()
+            exact, uncounted = ExactCounts(session, spec, tonight, first, second).compare()
             exact += tuple(counted_beside(result.changes, spec, exact))
-            told += tuple(not_measured(session, spec, tonight, exact))
+            uncounted += tuple(not_measured(session, spec, tonight, exact))
     except NoCheckout as fault:
         fix = shlex.join(["cat", str(fault.log)]) if fault.log is not None else fault.fix
         none = replace(base, why=Fact.message(fault.message), fix=fix, failed=not base.first)
@@ -176,7 +180,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         exact=exact,
         pairing=result.pairing,
         notes=result.notes,
-        uncounted=told,
+        uncounted=uncounted,
     )
     if result.pairing.pairs >= FIRST_ROUNDS:
         return done
@@ -186,7 +190,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
 
 
 def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
-    """How this night runs pairs of a workload."""
+    """Return the options for the pairs of a workload in this night."""
     pairs = session.config.pairs
     budget = min(pairs.budget or PAIRS_SECONDS, session.left)
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
@@ -198,7 +202,7 @@ def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
 def _with_room(
     session: NightSession, spec: WorkloadSpec, options: PairedOptions, seconds: float
 ) -> PairedOptions:
-    """The options with room for four pairs, each of `seconds`, where the file says no budget of pairs."""
+    """Widen the budget to fit four pairs, each of `seconds`, unless the file sets one for pairs."""
     if session.config.pairs.budget is not None:
         return options
     needed = min(SPARE * FIRST_ROUNDS * seconds, spec.budget, session.left)
@@ -211,20 +215,24 @@ def _with_room(
 def with_pairs(
     outcomes: Sequence[MetricOutcome], pairs: NightPairs | None, past: WorkloadPast
 ) -> list[MetricOutcome]:
-    """The outcomes, with those of times as the pairs decided them; the others as the past decides.
+    """Return the outcomes: of times as the pairs decided them, of others as the past decides.
 
-    Of a run that is not valid (throttled) only what the pairs decided counts, and what the file names as a gate. What
-    gates only where its count is exact is left out where it is not, unless it is watched.
+    If a run is not valid (throttled), only what the pairs decided counts, and what the file names as a gate. A
+    metric that gates only where its count is exact is left out where it is not, unless it is watched.
     """
     counted = {(change.metric, change.scope) for change in pairs.exact} if pairs is not None else set()
     by_count = {
-        one.metric
-        for one in outcomes
-        if (rule := past.spec.rule(one.metric)).exact
+        metric.metric
+        for metric in outcomes
+        if (rule := past.spec.rule(metric.metric)).exact
         and not rule.gates
-        and one.metric not in past.spec.watches
+        and metric.metric not in past.spec.watches
     }
-    outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or one.metric not in by_count]
+    outcomes = [
+        metric
+        for metric in outcomes
+        if (metric.metric, metric.scope) in counted or metric.metric not in by_count
+    ]
     if pairs is None:
         return outcomes
     if pairs.same:
@@ -233,10 +241,10 @@ def with_pairs(
     times = () if prevented else (c for c in pairs.changes if c.metric in (TIME, MEMORY))
     changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in (*times, *pairs.exact)}
     decided = []
-    known = {(one.metric, one.scope) for one in outcomes}
+    judged = {(metric.metric, metric.scope) for metric in outcomes}
     # What was counted beside the pairs alone has no past.
     alone = [
-        MetricOutcome(m, "new", "new", scope=s) for m, s in changes if (m, s) not in known and m in EXACT
+        MetricOutcome(m, "new", "new", scope=s) for m, s in changes if (m, s) not in judged and m in EXACT
     ]
     for outcome in (*outcomes, *alone):
         change = changes.get((outcome.metric, outcome.scope))
@@ -252,7 +260,7 @@ def with_pairs(
 
 
 def _of_same_code(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:
-    """The commit of the last good night cannot have regressed: the machine did, or what is installed there."""
+    """Pass a metric of the last good night's own commit: the code cannot have regressed, only the machine."""
     if outcome.metric not in (TIME, *EXACT):
         return outcome
     worse = outcome.outcome in ("regressed", "ambiguous")
@@ -261,7 +269,7 @@ def _of_same_code(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:
 
 
 def _not_compared(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:
-    """What has no past either is not decided, unless no night was good yet: then there is nothing to be worse than."""
+    """Mark a time without a past as undecided, unless no night was good yet: then nothing can be worse."""
     if outcome.metric != TIME or outcome.outcome != "new":
         return outcome
     if pairs.first:
@@ -292,7 +300,7 @@ def _decided(outcome: MetricOutcome, change: Change, pairs: NightPairs, past: Wo
 
 
 def _began(past: WorkloadPast) -> tuple[Entry, int]:
-    """The first of the nights in a row, tonight's the last, that regressed; how many."""
+    """Return the first of the regressed nights in a row that ends tonight, and how many there are."""
     first, nights = past.entry, 1
     for entry in reversed(past.entries[:-1]):
         if entry.outcome == "regressed":
@@ -303,7 +311,10 @@ def _began(past: WorkloadPast) -> tuple[Entry, int]:
 
 
 def _outcome_of(change: Change) -> Outcome:
-    """By the interval. What is neither beyond nor within the floor passes where it is more likely within."""
+    """Derive the outcome from the interval.
+
+    What is neither beyond nor within the floor passes if likelier within.
+    """
     if change.word == "different" and change.course != "neither":
         return "regressed" if change.course == "worse" else "improved"
     beyond = change.ratio is not None and change.ratio - 1 > change.floor
@@ -311,14 +322,16 @@ def _outcome_of(change: Change) -> Outcome:
 
 
 def what_would_decide(outcomes: Sequence[MetricOutcome], pairs: NightPairs) -> str | None:
-    """What to write into the nightly's file where the pairs of a metric that gates could not decide."""
-    open_ones = [one for one in outcomes if one.outcome == "ambiguous" and one.gates]
+    """Return what to write into the nightly's file if the pairs of a gating metric could not decide."""
+    open_ones = [outcome for outcome in outcomes if outcome.outcome == "ambiguous" and outcome.gates]
     if open_ones and pairs.failed:
         return pairs.fix
-    for one in open_ones:
-        if one.code == PAIRED and one.change is not None and pairs.pairing is not None:
-            wanted = decided_by(one.change, pairs.pairing).numbers
+    for outcome in open_ones:
+        if outcome.code == PAIRED and outcome.change is not None and pairs.pairing is not None:
+            wanted = decided_by(outcome.change, pairs.pairing).numbers
             keys = [f"pairs: {{budget: {wanted['seconds']:.0f}}}"] if "seconds" in wanted else []
-            keys += [f"floors: {{{one.metric}: {100 * wanted['floor']:.3g} %}}"] if "floor" in wanted else []
+            keys += (
+                [f"floors: {{{outcome.metric}: {100 * wanted['floor']:.3g} %}}"] if "floor" in wanted else []
+            )
             return ", or ".join(keys)
     return None

@@ -1,4 +1,4 @@
-"""What a night would run, as its file says: nothing of the file is started, and no variable of it is set."""
+"""Show what a night would run: nothing from the file is started, and no variable is set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profkit.runtime.passes.secrets import mask_command
 
 
 def plan_view(config: NightConfig) -> View:
-    """Each workload with the call that would profile it, the folder, and the names of its variables."""
+    """Build the view of each workload: the call that would profile it, the folder, and its variables' names."""
     pairs = config.paired == "always"
     setup = [("set-up of the base commit", _line(config.pairs.setup))] if pairs and config.pairs.setup else []
     night = (

@@ -1,4 +1,7 @@
-"""How far a night is, written after every step; each workload profiled in turn, its run stored at once."""
+"""Profile each workload in turn and store its run at once.
+
+The state of the night is written after every step.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ PAIRS_FOLDER, EXACT_FOLDER = "pairs", "counts"
 
 @dataclass(frozen=True)
 class WorkloadState:
-    """What became of one workload's profile; `entry` is its id in the history, paths are relative to the night."""
+    """The result of profiling one workload; `entry` is its id in the history, paths are relative to the night."""
 
     ending: Ending
     reason: Fact | None = None
@@ -43,7 +46,7 @@ class WorkloadState:
 
 @dataclass(frozen=True)
 class NightState:
-    """Everything that a night did so far."""
+    """Everything that a night has done so far."""
 
     id: str
     started: str
@@ -54,7 +57,7 @@ class NightState:
 
 
 def read_state(folder: Path) -> NightState | None:
-    """The state of the night in `folder`; None where none was begun. Raises UnreadableReport for a broken file."""
+    """Read the state of the night in `folder`; None if none was begun. Raises UnreadableReport for a broken file."""
     if not (folder / STATE_FILE).exists():
         return None
     try:
@@ -69,13 +72,13 @@ def read_state(folder: Path) -> NightState | None:
 
 
 def write_state(folder: Path, state: NightState) -> None:
-    """Write it whole or not at all. Raises MachineError where the system refuses."""
+    """Write the state whole or not at all. Raises MachineError if the system refuses."""
     body = {"schema": STATE_SCHEMA, **cast("dict[str, Json]", to_plain_data(state))}
     write_text(folder / STATE_FILE, json_text(body))
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file, whole or not at all. Raises MachineError where the system refuses."""
+    """Write a text file whole or not at all. Raises MachineError if the system refuses."""
     with writing(path, f"df -h {shlex.quote(str(path.parent))}; ls -ld {shlex.quote(str(path.parent))}"):
         make_parents(path.parent)
         write_whole(path, (text,))
@@ -83,9 +86,9 @@ def write_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def nightly_lock(output: Path) -> Iterator[None]:
-    """Hold the machine's nightly lock in `output`: two nights at once would measure each other.
+    """Hold the machine's nightly lock in `output`: two nights at once would disturb each other.
 
-    Raises MachineError where another one holds it.
+    Raises MachineError if another one holds it.
     """
     with contextlib.ExitStack() as stack:
         with writing(output, "output: FOLDER"):
@@ -105,7 +108,7 @@ _POWER = "power limit"
 
 @dataclass
 class NightSession:
-    """A night under way: where it stands, and what it works with. `began` is of `time.monotonic()`."""
+    """A night under way: its state, and what it works with. `began` is of `time.monotonic()`."""
 
     config: NightConfig
     folder: Path
@@ -119,40 +122,40 @@ class NightSession:
 
     @property
     def seconds(self) -> float:
-        """Of this session and those before it."""
+        """Return the seconds of this session and those before it."""
         return self.state.seconds + time.monotonic() - self.began
 
     @property
     def left(self) -> float:
-        """Seconds that the night's budget still has."""
+        """Return the seconds that are left of the night's budget; infinite without one."""
         return float("inf") if self.config.budget is None else self.config.budget - self.seconds
 
     def save(self, state: NightState) -> None:
-        """Keep the state; a disk that is full costs the memory of this step and not the night."""
+        """Save the state; if the disk is full, this step is not recorded on it, and the night continues."""
         self.state = state
         try:
             write_state(self.folder, replace(state, seconds=self.seconds))
         except ProfkitError as fault:
-            if (said := Fact.message(fault.message)) not in self.notes:
-                self.notes.append(said)
+            if (note := Fact.message(fault.message)) not in self.notes:
+                self.notes.append(note)
                 self.progress.note(fault.message)
 
 
 def measure_workloads(session: NightSession) -> None:
-    """Profile what is not done yet. KeyboardInterrupt passes through: what was finished is stored."""
+    """Profile the workloads that are not done yet. A KeyboardInterrupt passes through: finished ones are stored."""
     specs = session.config.workloads
     for number, spec in enumerate(specs, 1):
         if spec.name in session.state.done:
             continue
         session.progress.begin(spec.name, f"{number} of {len(specs)}")
         done = _measure_workload(session, spec)
-        said = " ".join(fact_text(done.reason).split()) or done.ending
-        session.progress.end(said if done.ending != "done" else f"{done.seconds:.1f} s")
+        result = " ".join(fact_text(done.reason).split()) or done.ending
+        session.progress.end(result if done.ending != "done" else f"{done.seconds:.1f} s")
         session.save(replace(session.state, done={**session.state.done, spec.name: done}))
 
 
 def _variables(spec: WorkloadSpec) -> Mapping[str, str]:
-    """Its variables as the pairs set them: Python finds the modules of the repository."""
+    """Return its variables as the pairs set them: Python finds the modules of the repository."""
     root = repository_of(spec.cwd) if spec.on is None else None
     return Version(spec.name, spec.command, spec.cwd, spec.env, root).environment()
 
@@ -174,7 +177,7 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
 
 
 def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -> WorkloadState:
-    """The run in the history, also one that is not whole: it is kept, shown, and decides nothing."""
+    """Store the run in the history, even an incomplete one: it is kept and shown, and decides nothing."""
     if ran.document is None or ran.document.state == "running":
         return done
     path = str(ran.folder) if ran.folder is not None else None
@@ -192,7 +195,7 @@ def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -
 
 
 def throttling_reason(document: RunDocument) -> Fact | None:
-    """Why the samples cannot be believed: too hot, or thrown away for the most part; None where they can."""
+    """Return why the samples cannot be believed: too hot, or most were discarded; None if they can."""
     for process in (process for timing in document.timings for process in timing.processes):
         names, left = ", ".join(process.throttle_reasons), len(process.seconds)
         if process.throttled > left:

@@ -1,6 +1,7 @@
-"""The workflow of a night: each workload measured, decided, and where it may have regressed run again; then one report.
+"""Run a night: measure and decide each workload, run doubtful ones again, and write one report.
 
-Whatever happens to one workload, the others have their turn; whatever ends the night, what was finished is reported.
+Whatever happens to one workload, the others have their turn; whatever ends the night, what was finished is
+reported.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ NIGHTS = "nights"
 def run_night(
     config: NightConfig, progress: Progress, id: str | None = None, *, strict: bool = False
 ) -> tuple[Night, Path]:
-    """Run the night, or continue one of this id that was begun; the night and its folder.
+    """Run the night, or continue the one with this id; return the night and its folder.
 
-    Raises UsageError and MachineError before anything ran; later faults belong to the workload that met them.
-    An interrupted night is returned as such.
+    Raises UsageError and MachineError before anything ran; later faults belong to the workload that met them. An
+    interrupted night is returned as such.
     """
     with raise_on_signals(), nightly_lock(config.output), open_night_history(config) as history:
         folder, state = begin_night(config, id)
@@ -83,7 +84,7 @@ def run_night(
 
 
 def open_night_history(config: NightConfig) -> History:
-    """The nightly's history. A fault's fix names the key of the nightly's file."""
+    """Open the nightly's history. The fix of a fault names the key of the nightly's file."""
     try:
         return open_history(config.history)
     except ProfkitError as fault:
@@ -93,7 +94,10 @@ def open_night_history(config: NightConfig) -> History:
 
 
 def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
-    """The night's folder, and how far it is. Raises MachineError where it cannot be made."""
+    """Make the night's folder and return it with its state. Raises MachineError if it cannot be made.
+
+    Raises UsageError for an id that is no name of a folder.
+    """
     id = id if id is not None else f"{datetime.now():%Y%m%d-%H%M%S}"
     if not id.strip() or clean_name(id) != id:
         raise UsageError(f"{id!r} is no name of a night", f"--night {clean_name(id)}")
@@ -114,9 +118,9 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
 
 
 def run_pairs(session: NightSession) -> None:
-    """Every workload that was measured beside the last good commit.
+    """Run every workload that was measured alternately with the last good commit.
 
-    In a night that goes on also those whose pairs failed: what prevented them may be mended.
+    When a night is continued, also those whose pairs failed: what prevented them may be mended.
     """
     for spec in session.config.workloads if session.config.paired == "always" else ():
         done = session.state.done.get(spec.name)
@@ -136,7 +140,7 @@ def run_pairs(session: NightSession) -> None:
 
 
 def decide_night(session: NightSession, *, interrupted: bool, strict: bool) -> Night:
-    """Everything decided, with tonight's pairs in it."""
+    """Decide every workload, with tonight's pairs."""
     specs = session.config.workloads
     return build_night(
         session.state.id,
@@ -173,7 +177,7 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
 
 
 def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:
-    """Outcomes into the history, reports into the folder, notices to others; what failed of it as notes."""
+    """Store the outcomes in the history and write the reports; what fails becomes notes of the night."""
     troubles = []
     for workload in night.workloads:
         done = session.state.done.get(workload.name)
@@ -204,7 +208,7 @@ def build_night(
     strict: bool = False,
     **more: object,
 ) -> Night:
-    """The night as a whole; `more` are further fields of it."""
+    """Build the night from its workloads; `more` are further fields of it."""
     ordered = sorted(workloads, key=lambda w: (OUTCOME_ORDER.index(w.outcome), w.code in KNOWN_CODES))
     night = Night(
         id=id,
@@ -218,11 +222,12 @@ def build_night(
 
 
 def exit_code(night: Night, *, strict: bool = False) -> int:
-    """What the contracts ask for, the gravest first.
+    """Return the exit code that the contracts ask for, the gravest first.
 
-    130 interrupted; 1 something regressed, or a target that was asked for failed; 4 a workload failed, died or ran out
-    of time; 3 this machine could not run one; 5 a workload or a metric was not measured for another reason, or what was
-    measured is not valid, and with `strict` also where it could not be decided. 0 only where every workload ran.
+    130 interrupted; 1 something regressed, or a requested target failed; 4 a workload failed, died or ran out of
+    time; 3 this machine could not run one; 5 a workload or a metric was not measured for another reason, or what
+    was measured is not valid, and with `strict` also where it could not be decided. 0 only where every workload
+    ran.
     """
     if night.interrupted:
         return Interrupted.exit_code
@@ -242,7 +247,7 @@ def exit_code(night: Night, *, strict: bool = False) -> int:
 
 
 def night_to_text(night: Night) -> str:
-    """The night as JSON, without the points behind its plots: those are in the history, and there are thousands."""
+    """Encode the night as JSON, without the points behind its plots: the history has them, thousands of them."""
     workloads = tuple(replace(w, metrics=tuple(map(_without_points, w.metrics))) for w in night.workloads)
     return json.document(replace(night, workloads=workloads))
 
@@ -254,9 +259,9 @@ def _without_points(metric: MetricOutcome) -> MetricOutcome:
 
 
 def write_reports(folder: Path, night: Night, *, strict: bool = False) -> list[str]:
-    """The night's four files into `folder`, and GitHub's summary of the step where there is one.
+    """Write the night's four files into `folder`, and GitHub's summary of the step if there is one.
 
-    What could not be written, in words: it costs no night.
+    Returns what could not be written, in words: that fails no night.
     """
     from profkit.reporting.html import page  # here: its templates cost 50 ms
 

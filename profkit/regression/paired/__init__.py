@@ -1,4 +1,4 @@
-"""Two versions of a program run in turn: is one slower, by how much, and which change made it so."""
+"""Run two versions of a program alternately: is one slower, by how much, and which change caused it."""
 
 from profkit.profiling.plain_run import RunOptions as RunOptions
 from profkit.regression.paired.checkout import CheckoutSpec as CheckoutSpec

@@ -1,8 +1,8 @@
-"""Which changed line is the likeliest cause: where a change touches a function that takes more than before.
+"""Find the changed lines that are the likeliest cause: those in functions that take more than before.
 
-The lines of Python that differ between two versions are held against the calls that a function makes, and its seconds
-under cProfile. A line in no function that rose is not blamed, and where none did, nothing is. Comments, docstrings and
-empty lines make nothing slower.
+The lines of Python that differ between two versions are matched with the calls that a function makes, and its
+seconds under cProfile. A line outside of functions that rose is not blamed, and if none rose, nothing is.
+Comments, docstrings and empty lines make nothing slower.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Found:
-    """A place in what rose: by which share of all, that in words, and the function that its line is likely to call."""
+    """A place in a function that rose: its share of the whole, the evidence, and the function it probably calls."""
 
     place: _Place
     share: float
@@ -55,7 +55,7 @@ class _Found:
 
 
 def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[BlamedLine, ...]:
-    """The lines, the likeliest first: that of the function that rose most. Empty where no profile speaks of one.
+    """Return the blamed lines, that of the function that rose most first; none if no profile speaks of one.
 
     Calls that were counted come before seconds: nothing on the machine changes them.
     """
@@ -64,18 +64,18 @@ def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[Blame
     text = diff_text(second.root, first.commit, None if second.dirty else second.commit)
     places = [place for lines in changed_lines(text) for place in _places(second.root, lines)]
     best: dict[str, tuple[tuple[float, bool], int, _Found]] = {}
-    for found in _found(places, reason, first.root, second.root):
-        line = _calling_line(found)
-        rank = found.share, line is not None
+    for candidate in _found(places, reason, first.root, second.root):
+        line = _calling_line(candidate)
+        rank = candidate.share, line is not None
         # Of several changes in one function that which holds what is called more often.
-        if found.place.function not in best or rank > best[found.place.function][0]:
-            best[found.place.function] = rank, line or min(found.place.numbers), found
+        if candidate.place.function not in best or rank > best[candidate.place.function][0]:
+            best[candidate.place.function] = rank, line or min(candidate.place.numbers), candidate
     ranked = sorted(best.values(), key=lambda entry: entry[0], reverse=True)
-    return tuple(_blamed(second, line, found) for _, line, found in ranked[:MOST_LINES])
+    return tuple(_blamed(second, line, candidate) for _, line, candidate in ranked[:MOST_LINES])
 
 
 def _calling_line(found: _Found) -> int | None:
-    """The changed line that holds what is called more often; None where none does."""
+    """Return the changed line that calls what is now called more often; None if none does."""
     name = found.word.rpartition(".")[2].strip("<>")
     call = re.compile(rf"\b{re.escape(name)}\s*\(")
     if not name:
@@ -110,9 +110,9 @@ class _Rise:
 
 
 def _found(places: Sequence[_Place], reason: Reason, first: Path, second: Path) -> Iterator[_Found]:
-    """The places in functions that make more calls, or take more by themselves.
+    """Yield the places in functions that make more calls, or take more by themselves.
 
-    Where none does, that in the deepest function which takes more with what it calls: what it calls has no changed
+    If none does, the one in the deepest function that takes more with what it calls: what it calls has no changed
     lines.
     """
     own = _rises(reason, first, second, own=True)
@@ -127,16 +127,16 @@ def _found(places: Sequence[_Place], reason: Reason, first: Path, second: Path) 
     if rose:
         return
     whole = _rises(reason, first, second, own=False)
-    known = [(rise, place) for place in places if (rise := whole.get(place.key)) is not None]
-    most = max((rise.share for rise, _ in known), default=0.0)
-    deepest = min((rise.size for rise, _ in known if rise.share >= MOST_OF_IT * most), default=0.0)
-    for rise, place in known:
+    rises = [(rise, place) for place in places if (rise := whole.get(place.key)) is not None]
+    most = max((rise.share for rise, _ in rises), default=0.0)
+    deepest = min((rise.size for rise, _ in rises if rise.share >= MOST_OF_IT * most), default=0.0)
+    for rise, place in rises:
         if rise.size == deepest:
             yield _Found(place, rise.share, rise.why)
 
 
 def _calls_in(place: _Place, calls: Sequence[CallChange]) -> CallChange | None:
-    """The further calls that the place makes, the largest first; else those of itself, if it brings them about."""
+    """Return the further calls that the place makes, the largest; else those of itself, if it causes them."""
     for change in calls:
         if change.caller == place.key:
             return change
@@ -154,7 +154,7 @@ _Measured = tuple[float, dict[Key, float]]  # the whole, and the value of each f
 
 
 def _rises(reason: Reason, first: Path, second: Path, *, own: bool) -> dict[Key, _Rise]:
-    """The functions that take more in the second version, `own` or with what they call.
+    """Return the functions that take more in the second version, `own` or with what they call.
 
     Those that took longer in each of three runs of the candidate than in each of three of the baseline, which ran
     beside them, since cProfile's seconds are those of a busy machine.
@@ -179,7 +179,7 @@ def _rises(reason: Reason, first: Path, second: Path, *, own: bool) -> dict[Key,
 
 
 def _seconds(runs: Sequence[RunDocument], root: Path, *, own: bool) -> list[_Measured]:
-    """Of each run, by function: its `own` seconds, or with what it calls."""
+    """Return for each run the seconds of each function, its `own` or with what it calls."""
     return [
         (profile.total, _values(profile, root, own=own))
         for document in runs
@@ -213,7 +213,7 @@ class ChangedLines:
 
 
 def changed_lines(diff: str) -> Iterator[ChangedLines]:
-    """The hunks of a diff without context (`git diff -U0`) that have lines in the candidate."""
+    """Yield the hunks of a diff without context (`git diff -U0`) that have lines in the candidate."""
     path, wanted = "", 0  # lines of a hunk that follow: what they hold is the files' own, and no header
     for line in diff.split("\n"):
         if wanted and line[:1] in ("+", "-"):
@@ -231,7 +231,7 @@ def changed_lines(diff: str) -> Iterator[ChangedLines]:
 
 
 def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:
-    """The functions in which the lines lie, each with its part of them."""
+    """Yield the functions in which the lines lie, each with its part of them."""
     try:
         text = read_bounded(root / lines.path).decode() if lines.path.endswith(".py") else ""
         tree = ast.parse(text)

@@ -1,7 +1,7 @@
-"""Another commit of a repository, checked out beside the present one and set up, ready to run.
+"""Check out another commit of a repository beside the present one, and make it ready to run.
 
-Without a setup command it is a git worktree in a temporary folder, removed afterwards; with one it is kept in the
-user's cache folder, since to build takes longer than to measure. Where it cannot be had, NoCheckout says why.
+Without a setup command it is a git worktree in a temporary folder, removed afterwards; with one it is kept in
+the user's cache folder, since building takes longer than measuring. If it cannot be had, NoCheckout says why.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class CheckoutSpec:
 
 
 class NoCheckout(UsageError):
-    """There is no checkout of that commit. `log`: what a failed step printed; whoever keeps it names it as the fix."""
+    """A commit cannot be checked out. `log`: what a failed step printed.
+
+    Whoever keeps that file names it as the fix.
+    """
 
     def __init__(self, message: str, fix: str | None = None, log: Path | None = None) -> None:
         super().__init__(message, fix)
@@ -58,7 +61,10 @@ class Checkout:
     commit: str
 
     def path_inside(self, path: Path) -> Path:
-        """The same place in the checkout; raises NoCheckout for what is outside of the repository or not there."""
+        """Return the same place in the checkout.
+
+        Raise NoCheckout if it is outside of the repository or not there.
+        """
         try:
             inside = path.resolve().relative_to(self.root)
         except ValueError:
@@ -69,11 +75,11 @@ class Checkout:
         return folder
 
     def command_inside(self, command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
-        """The command as it runs in the checkout, where the workload ran in `cwd`.
+        """Return the command as it runs in the checkout, where the workload ran in `cwd`.
 
         A path into the repository becomes one into the checkout. What the commit does not hold, an interpreter in
-        `.venv` or data that nobody committed, is taken from the repository: it belongs to the machine, and is the same
-        for both.
+        `.venv` or data that nobody committed, is taken from the repository: it belongs to the machine, and is the
+        same for both.
         """
         return tuple(self._word_inside(word, cwd) for word in command)
 
@@ -94,15 +100,15 @@ _DUBIOUS = re.compile(r"dubious ownership in repository at '(.+)'")
 
 
 def repository_of(folder: Path) -> Path | None:
-    """The top folder of the git repository that `folder` lies in; None where there is none, or no git."""
+    """Return the top folder of the git repository around `folder`; None if there is none, or no git."""
     line = git_line(folder, "rev-parse", "--show-toplevel")
     return Path(line).resolve() if line else None
 
 
 def no_repository(folder: Path) -> NoCheckout:
-    """Why `repository_of` finds none around `folder`: git says it."""
-    _, said = ask_git(folder, "rev-parse", "--show-toplevel", seconds=GIT_SECONDS)
-    if (doubted := _DUBIOUS.search(said)) is not None:
+    """Build the fault for a folder without a repository, with git's own reason."""
+    _, complaint = ask_git(folder, "rev-parse", "--show-toplevel", seconds=GIT_SECONDS)
+    if (doubted := _DUBIOUS.search(complaint)) is not None:
         # the folder belongs to another user, as a checkout in a container job does
         fix = f"git config --global --add safe.directory {shlex.quote(doubted[1])}"
         return NoCheckout(f"git does not trust {doubted[1]}: it belongs to another user", fix)
@@ -111,7 +117,7 @@ def no_repository(folder: Path) -> NoCheckout:
 
 
 def commit_of(folder: Path) -> str | None:
-    """The commit that `folder` is at; None where it is in no repository."""
+    """Return the commit that `folder` is at; None if it is in no repository."""
     return git_line(folder, "rev-parse", "--verify", "HEAD")
 
 
@@ -123,7 +129,7 @@ def checked_out(
     log: Path,
     tick: Tick = None,
 ) -> Iterator[Checkout]:
-    """`commit` of the repository around `folder`, set up and ready to run; gone again behind the block.
+    """Check out `commit` of the repository around `folder`, and set it up; it is removed after the block.
 
     `log` is a folder for what git and the setup print. Raises NoCheckout with the reason.
     """
@@ -154,7 +160,7 @@ def checked_out(
 
 
 def _clone(root: Path, target: Path, commit: str, log: Path, tick: Tick) -> None:
-    """The commit's files in a clone that is kept; what git ignores there stays: that is the build."""
+    """Put the commit's files into a clone that is kept; files that git ignores stay: they are the build."""
     if not (target / ".git").exists():
         shutil.rmtree(target, ignore_errors=True)
         words = ("clone", "--quiet", "--shared", "--no-checkout", str(root), str(target))
@@ -181,7 +187,7 @@ def _run_step(
     tick: Tick,
     environment: Mapping[str, str] = QUIET,
 ) -> None:
-    """Run one step; raise NoCheckout with the first line that names an error where it fails, else with the last one."""
+    """Run one step; if it fails, raise NoCheckout with the first line that names an error, else the last line."""
     with contextlib.suppress(OSError):
         make_parents(log.parent)
     try:
@@ -207,7 +213,7 @@ MOST_BUILDS = 4  # of one repository and setup: so many calls can use them at on
 
 @contextlib.contextmanager
 def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
-    """The folder of a build that nobody else uses meanwhile; None where there is no place to keep one."""
+    """Yield the folder of a build that nobody else uses meanwhile; None if there is no place to keep one."""
     cache = user_cache("builds")
     if cache is None:
         yield None
@@ -231,7 +237,7 @@ def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[bool]:
-    """Make and hold a folder while the block runs; False where another process has it. Raises OSError.
+    """Make a folder and lock it during the block; yield False if another process has it. Raises OSError.
 
     A process that is killed holds nothing any more; where a file system knows no locks, none is held.
     """
@@ -257,7 +263,7 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 def git_line(folder: Path, *words: str) -> str | None:
-    """What a git command prints, without the newline at its end; None where it fails, or git is not installed."""
+    """Return what a git command prints, without its last newline; None if it fails, or git is not installed."""
     printed = _printed(folder, *words)
     return printed.removesuffix("\n") if printed is not None else None
 
@@ -268,24 +274,27 @@ def _printed(folder: Path, *words: str) -> str | None:
 
 
 def resolve_commit(root: Path, name: str) -> str | None:
-    """The full hash of the commit that `name` means there (a branch, a tag, `HEAD~1`, a short hash); None: nothing."""
+    """Return the full hash of the commit that a branch, a tag, `HEAD~1` or a short hash means there.
+
+    None if none.
+    """
     if name.startswith("-"):
         return None
     return git_line(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
 
 
 def subject_of(root: Path, commit: str) -> str:
-    """The first line of a commit's message; empty where it cannot be read."""
+    """Return the first line of a commit's message; empty if it cannot be read."""
     return git_line(root, "show", "--no-patch", "--format=%s", commit) or ""
 
 
 def is_dirty(folder: Path) -> bool:
-    """Whether files that git follows were changed since the last commit."""
+    """Return whether files that git follows were changed since the last commit."""
     return bool(git_line(folder, *CHANGES))
 
 
 def diff_text(folder: Path, base: str, head: str | None) -> str:
-    """The lines that differ between two commits, or with `head` None between `base` and the files in `folder`."""
+    """Return the diff of two commits, or with `head` None of `base` and the files in `folder`, without context."""
     words = ("diff", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--src-prefix=a/")
     ends = ("--ignore-submodules=dirty", "--dst-prefix=b/", base)
     return (
@@ -294,7 +303,7 @@ def diff_text(folder: Path, base: str, head: str | None) -> str:
 
 
 def blamed_commit(folder: Path, path: str, line: int, head: str | None) -> str | None:
-    """The commit that wrote a line last; None where it is in no commit, or git cannot tell."""
+    """Return the commit that last wrote a line; None if it is in no commit, or git cannot tell."""
     span = f"{line},{line}"
     words = ("blame", "--no-textconv", "--porcelain", "-L", span, *([head] if head else []), "--", path)
     answer = (git_line(folder, *words) or "").split(" ", 1)[0]
@@ -307,7 +316,7 @@ _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")  # a repository may
 
 @dataclass(frozen=True)
 class Version:
-    """A version that is ready to run. `root` is the folder of its code, where it is one of a repository's."""
+    """A version that is ready to run. `root` is the folder of its code, if it is in a repository."""
 
     name: str
     command: tuple[str, ...]
@@ -320,7 +329,7 @@ class Version:
     given: Path | None = None  # what it reads at its standard input
 
     def environment(self) -> dict[str, str]:
-        """What is set for its processes: Python finds the modules of its own folder before installed ones.
+        """Return the variables for its processes: Python finds the modules of its own folder first.
 
         A project that is installed in place (`pip install -e`) would run the code of one folder in both versions.
         """
@@ -333,7 +342,7 @@ class Version:
 
 
 def _module_folders(cwd: Path, root: Path) -> list[Path]:
-    """Where the modules of the code lie: the root, and each project around `cwd` inside it, each with its `src`."""
+    """List where the modules of the code lie: the root, and each project around `cwd` in it, each with its `src`."""
     inside = [path for path in (cwd, *cwd.parents) if path != root and path.is_relative_to(root)]
     projects = [path for path in inside if any((path / name).is_file() for name in _PROJECT_FILES)]
     folders = [folder for path in (*projects, root) for folder in (path, path / "src")]
@@ -341,9 +350,10 @@ def _module_folders(cwd: Path, root: Path) -> list[Path]:
 
 
 def known_name(root: Path, name: str) -> str:
-    """Return `name`, or the branch of that name at a remote: a clone has its own branch of what it checked out alone.
+    """Return `name`, or the branch of that name at a remote.
 
-    That is origin's, or that of the one other remote which has such a branch.
+    A clone has its own branch only of what it checked out. The remote is origin, or the one other that has such a
+    branch.
     """
     if resolve_commit(root, name) is not None:
         return name
@@ -352,7 +362,7 @@ def known_name(root: Path, name: str) -> str:
 
 
 def _at_remotes(root: Path, name: str) -> list[str]:
-    """The branches of that name at remotes, origin's first, as one would type them."""
+    """List the branches of that name at remotes, origin's first, as a user would type them."""
     remotes = sorted(
         (git_line(root, "remote") or "").split(), key=lambda remote: (remote != "origin", remote)
     )
@@ -364,7 +374,7 @@ def _at_remotes(root: Path, name: str) -> list[str]:
 
 
 def named_commit(root: Path, name: str) -> str:
-    """The hash of what a user called `name`. Raises NoCheckout where there is no such commit."""
+    """Return the hash of the commit that a user named. Raises NoCheckout if there is no such commit."""
     commit = resolve_commit(root, known_name(root, name))
     if commit is None:
         there = _at_remotes(root, name)
@@ -390,9 +400,9 @@ def version_of(
     tick: Callable[[float], None] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Version]:
-    """The version of the commit `name` (a branch, a tag, a hash), or with None the files as they are in `cwd`.
+    """Yield the version of the commit `name` (a branch, a tag, a hash); None: the files as they are in `cwd`.
 
-    `command` is as it would be typed in `cwd`. Raises NoCheckout where the commit cannot be had there.
+    `command` is as it would be typed in `cwd`. Raises NoCheckout if the commit cannot be had there.
     """
     root, env = repository_of(cwd), env or {}
     if name is None:

@@ -1,4 +1,4 @@
-"""Two versions of a program in one step: made ready, run in turn until it is decided, and then asked why."""
+"""Compare two versions of a program: prepare them, run them alternately until decided, and find out why."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LAST_LINES = 20  # of a failed setup that are shown
 
 @dataclass(frozen=True)
 class VersionsRequest:
-    """What is compared: `command` at the commits `base` and `head` (None: the files as they are), or two commands."""
+    """What is compared: `command` at two commits (None for `head`: the files as they are), or two commands."""
 
     command: tuple[str, ...] = ()
     base: str | None = None
@@ -62,16 +62,19 @@ class VersionsRequest:
 
 @dataclass(frozen=True)
 class VersionsResult:
-    """The comparison; `interrupted`: a Ctrl-C ended the runs or the search for the reason: it is of what there was."""
+    """The comparison.
+
+    `interrupted`: a Ctrl-C ended the runs or the search for the reason, so it has only part of them.
+    """
 
     comparison: Comparison
     interrupted: bool = False
 
 
 def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsResult:
-    """Run both in turn and say what is different, and why.
+    """Run both versions alternately and return what is different, and why.
 
-    Raises UsageError where a version cannot be had or runs the other's code, WorkloadError where one fails.
+    Raises UsageError if a version cannot be had or runs the other's code, WorkloadError if one fails.
     """
     with (
         TemporaryFolder("versions") as name,
@@ -95,7 +98,7 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
 
 
 def _say_log(fault: NoCheckout) -> None:
-    """Its log is gone with the temporary folder, so the log's end is said at once."""
+    """Add the end of the log to the message, since the log goes with the temporary folder."""
     if fault.log is not None:
         with contextlib.suppress(OSError, ValueError):
             lines = read_bounded(fault.log).decode().splitlines()[-LAST_LINES:]
@@ -166,7 +169,7 @@ def _both(request: VersionsRequest, folder: Path, progress: Progress) -> Iterato
 
 
 def _of_command(text: str, cwd: Path) -> Version:
-    """A command line as it would be typed: with a shell where it needs one."""
+    """Make a version of a command line as it would be typed: with a shell if it needs one."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -183,9 +186,10 @@ def _of_command(text: str, cwd: Path) -> Version:
 
 
 def what_would_decide(change: Change, ran: Pairing) -> Fact:
-    """The budget in which a time that is open is likely to be decided, or the floor at which these runs say the same.
+    """Return the budget that would probably decide an open time, or the floor at which these runs say "same".
 
-    An interval narrows by the root of the number of pairs; a quarter is added, since what is seen may be a little off.
+    An interval narrows by the root of the number of pairs; a quarter is added, since the present estimate may be
+    off.
     """
     if change.ratio is None or change.low is None or change.high is None or change.low <= 0:
         return Fact.of("budget", seconds=4 * ran.budget)
@@ -226,7 +230,7 @@ def _search(
 
 
 def _too_few(result: PairedResult) -> Decided:
-    """Why nothing can be said, and the budget that the first look at the pairs takes here, half of it to spare."""
+    """Return why nothing can be said, and the budget that the first look at the pairs takes, with half to spare."""
     ran = result.pairing
     needed = 1.5 * FIRST_ROUNDS * ran.seconds / max(1, ran.pairs)
     why = Fact.of("few-pairs", seconds=ran.seconds, pairs=ran.pairs, least=FIRST_ROUNDS)

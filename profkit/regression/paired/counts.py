@@ -1,6 +1,6 @@
-"""What decides beside time: how many instructions each version executes.
+"""Decide by the instructions that each version executes what its times leave open.
 
-A count does not see the noise of a machine. It decides only where equal runs agree, and only what the times leave open.
+A count does not see the noise of a machine. It decides only where equal runs agree.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ INSIDE = 0.5  # of half the interval: how far from 1 its middle may lie there
 
 @dataclass(frozen=True)
 class Counts:
-    """Instructions of each run, (baseline's, candidate's), and what counted them."""
+    """Instructions of each run (baseline's, candidate's), and the tool that counted them."""
 
     tool: str
     runs: tuple[tuple[float, float], ...]
 
     @property
     def ratio(self) -> float:
-        """Candidate over baseline."""
+        """Return candidate over baseline."""
         return median([new for _, new in self.runs]) / median([old for old, _ in self.runs])
 
     @property
     def apart(self) -> float:
-        """How far equal runs lie apart, relative, of the version whose runs scatter more."""
+        """Return the relative distance of equal runs, for the version whose runs scatter more."""
         sides = [old for old, _ in self.runs], [new for _, new in self.runs]
         return max(max(side) / min(side) - 1 for side in sides)
 
 
 @dataclass
 class CountedRuns:
-    """The counted runs of `versions`; `plain` are the seconds that one run takes alone, `floor` is that of the time."""
+    """The counted runs of `versions`; `plain` is the seconds of one normal run, `floor` that of the time."""
 
     versions: tuple[Version, Version]
     marked: bool
@@ -63,7 +63,7 @@ class CountedRuns:
     tick: Callable[[float], None]
 
     def count(self, seconds: float) -> Counts | Fact:
-        """The counts, or why they decide nothing; in at most `seconds`."""
+        """Count in at most `seconds`; return the counts, or why they decide nothing."""
         counter = instruction_counter()
         if counter is None:
             return Fact("counts-no-tool")
@@ -75,10 +75,10 @@ class CountedRuns:
             if needed > left:
                 return Fact.of("counts-too-long", seconds=(len(runs) + 1) * needed, tool=counter.tool)
             # One that takes far longer than usual is a program that cannot be counted: time is left for the pairs.
-            found = self._round(counter, workers, min(left, MOST_LONGER * needed + LEAST_SECONDS))
-            if isinstance(found, Fact):
-                return found
-            runs.append(found)
+            counted = self._round(counter, workers, min(left, MOST_LONGER * needed + LEAST_SECONDS))
+            if isinstance(counted, Fact):
+                return counted
+            runs.append(counted)
             counts = Counts(counter.tool, tuple(runs))
             if len(runs) == 1 and abs(counts.ratio - 1) <= ONE_RUN * self.floor:
                 return counts
@@ -90,9 +90,9 @@ class CountedRuns:
     def _round(self, counter: InstructionCounter, workers: int, seconds: float) -> tuple[float, float] | Fact:
         tasks = [self._task(counter, side, seconds * workers / 2) for side in (0, 1)]
         old, new = at_once(tasks, workers, self.tick)
-        for one in (old, new):
-            if isinstance(one, Fact):
-                return one
+        for count in (old, new):
+            if isinstance(count, Fact):
+                return count
         assert isinstance(old, float)
         assert isinstance(new, float)
         return old, new
@@ -132,10 +132,10 @@ class CountedRuns:
 
 
 def settled(change: Change, counts: Counts) -> Change:
-    """An open change of a time as the counts decide it, with the doubt that says so; else as it was.
+    """Decide an open change of a time by the counts, with a doubt that says so; else return it unchanged.
 
-    Counts within the floor: the same, where the interval of the times is narrow and its middle near 1. Counts beyond
-    it: different, where the times lean to the same side.
+    Counts within the floor: the same, if the interval of the times is narrow and its middle near 1. Counts beyond
+    it: different, if the times lean to the same side.
     """
     low, high, ratio = change.low, change.high, change.ratio
     if change.word != "ambiguous" or low is None or high is None or ratio is None or low <= 0:

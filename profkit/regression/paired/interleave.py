@@ -1,7 +1,8 @@
-"""Two versions in turn, in random order, until every time is decided or the budget is spent.
+"""Run two versions alternately, in random order, until every time is decided or the budget is spent.
 
-A pair is one run of each version, each in a fresh process. The error holds however often it is looked at. Everything
-that compares two versions decides by this one rule: `compare --base`, `bisect` and the nightly.
+A pair is one run of each version, each in a fresh process. The error holds however often one looks at the
+pairs. Everything that compares two versions decides by this one rule: `compare --base`, `bisect` and the
+nightly.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ LEAST_SECONDS = 1e-8  # a change below that counts for nothing
 
 @dataclass(frozen=True)
 class PairedOptions:
-    """`budget` wall seconds for all pairs; `floor` the relative change of a time that counts; `seed` of the order.
+    """`budget` wall seconds for all pairs; `floor` the relative change of a time that counts.
 
-    `memory` says which change of the peak memory counts.
+    `seed` of the order. `memory` says which change of the peak memory counts.
     """
 
     budget: float = 60.0
@@ -56,7 +57,7 @@ class PairedOptions:
 
 @dataclass(frozen=True)
 class PairedResult:
-    """What the pairs say: a change for each time and for memory, and how it came to that."""
+    """The result of the pairs: a change for each time and for memory, and how the pairs were run."""
 
     changes: tuple[Change, ...]
     pairing: Pairing
@@ -82,11 +83,10 @@ class PairedRuns:
     counted: Counts | Fact | None = None  # the instructions, or why they are not known; None: not asked yet
 
     def run(self, is_enough: Callable[[PairedRuns], bool] | None = None) -> PairedResult:
-        """Make pairs until all times are decided. Raises WorkloadError where a version does not run.
+        """Run pairs until all times are decided or the budget is spent.
 
-        With `is_enough` it is asked after every four pairs instead, until the budget is spent.
-
-        A Ctrl-C ends it with what there is, once that says anything.
+        Raises WorkloadError if a version does not run. `is_enough`, if given, decides instead after every four pairs.
+        A Ctrl-C ends the pairs with what there is, once there are two of them.
         """
         draw = random.Random(self.options.seed)
         began, interrupted = time.monotonic(), False
@@ -121,9 +121,9 @@ class PairedRuns:
         waited = None  # the share of the wall time that was taken out
         if runs and self._waiting_is_known():
             waited = sum(run.waited or 0.0 for run in runs) / sum(run.wall for run in runs)
-        others = [c for c in (self._memory_change(), self._instructions()) if c is not None]
+        supporting = [c for c in (self._memory_change(), self._instructions()) if c is not None]
         return PairedResult(
-            (*changes.values(), *others),
+            (*changes.values(), *supporting),
             Pairing(
                 len(self.pairs),
                 time.monotonic() - began,
@@ -157,30 +157,30 @@ class PairedRuns:
         self.longest, self.shortest = max(self.longest, seconds), min(self.shortest, seconds)
 
     def _tick_from(self, start: float, deadline: float) -> Callable[[float], None]:
-        gone = start - (deadline - self.options.budget)
-        return lambda seconds: self.progress.tick(gone + seconds)
+        elapsed = start - (deadline - self.options.budget)
+        return lambda seconds: self.progress.tick(elapsed + seconds)
 
     # ------------------------------------------------------------ what the pairs say
 
     def _look(self) -> Mapping[Scope, Change]:
-        """The change of each time both versions have, and a note of where the widest interval stands."""
+        """Decide each time that both versions have, and report the widest interval as progress."""
         scopes = self._scopes()
         rule = NightRule(TIME, relative=self.options.floor, absolute=LEAST_SECONDS)
-        found = {
+        decided = {
             scope: confirm(self.values(scope), rule, "s", max(self.most, FIRST_ROUNDS), scope, len(scopes))
             for scope in scopes
         }
-        changes = {scope: change for scope, change in found.items() if change is not None}
+        changes = {scope: change for scope, change in decided.items() if change is not None}
         widest = max(
             changes.values(), key=lambda change: (change.high or 0.0) - (change.low or 0.0), default=None
         )
         if self.pairs:
-            said = f": {size_text(widest)}" if widest is not None else ""
-            self.progress.move(f"pair {len(self.pairs)}{said}")
+            widest_text = f": {size_text(widest)}" if widest is not None else ""
+            self.progress.move(f"pair {len(self.pairs)}{widest_text}")
         return changes
 
     def _with_counts(self, changes: Mapping[Scope, Change], deadline: float) -> Mapping[Scope, Change]:
-        """The changes as instructions settle them, which are counted at the first look that leaves one open."""
+        """Settle the changes by instructions, which are counted at the first look that leaves one open."""
         is_open = any(change.word == "ambiguous" for change in changes.values())
         if len(changes) != 1 or not (is_open or self.options.counts == "always"):
             return changes
@@ -199,7 +199,7 @@ class PairedRuns:
         return {scope: settled(change, self.counted) for scope, change in changes.items()}
 
     def _instructions(self) -> Change | None:
-        """The change of the instructions, which supports that of the time."""
+        """Return the change of the instructions, which supports that of the time."""
         if not isinstance(self.counted, Counts):
             return None
         old, new = ([run[side] for run in self.counted.runs] for side in (0, 1))
@@ -212,11 +212,11 @@ class PairedRuns:
         return [s for s in self.pairs[0][0].times if s in self.pairs[0][1].times] if self.pairs else []
 
     def values(self, scope: Scope) -> list[tuple[float, float]]:
-        """(candidate, baseline) in seconds of each pair; without what was waited for a core, where all can tell."""
-        told = self._waiting_is_known()
+        """Return (candidate, baseline) in seconds for each pair, less the wait for a core if all runs know it."""
+        waiting_known = self._waiting_is_known()
 
         def seconds(run: OneRun) -> float:
-            return run.times[scope] - (run.waited or 0.0 if told and scope == RUN else 0.0)
+            return run.times[scope] - (run.waited or 0.0 if waiting_known and scope == RUN else 0.0)
 
         return [
             (seconds(new), seconds(old))
@@ -228,7 +228,10 @@ class PairedRuns:
         return all(run.waited is not None for pair in self.pairs for run in pair)
 
     def _memory_change(self) -> Change | None:
-        """Of the peak memory, where it is known of all runs: below profkit's own size the kernel does not tell it."""
+        """Return the change of the peak memory if it is known for all runs.
+
+        The kernel does not report a peak below profkit's own size.
+        """
         values = [(float(new.rss), float(old.rss)) for old, new in self.pairs if new.rss and old.rss]
         if len(self.pairs) < 2 or len(values) < len(self.pairs):
             return None

@@ -1,6 +1,6 @@
-"""One process of a version: how long it took, by its own marks or as a whole, and what it used.
+"""Run one process of a version: how long it took, by its own marks or as a whole, and what it used.
 
-The first run of both is not counted: do they run at all, and does each run its own code?
+The first run of both is not counted: it checks whether they run at all, and whether each runs its own code.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ def run_once(
     tick: Callable[[float], None] | None = None,
     hash_seed: int = 0,
 ) -> OneRun:
-    """Run one process of `version`; its log and records lie in `folder`, which is made anew.
+    """Run and time one process of `version`; its log and records lie in `folder`, which is made anew.
 
-    Raises WorkloadError where it fails, UsageError where it cannot be started.
+    Raises WorkloadError if it fails, UsageError if it cannot be started.
     """
     env = {**version.environment(), **variation(draw, hash_seed)}
-    one = PlainProcess(version.name, version.command, version.cwd, env, folder, options, given=version.given)
-    return one.time(tick)
+    run = PlainProcess(version.name, version.command, version.cwd, env, folder, options, given=version.given)
+    return run.time(tick)
 
 
 def loaded_files(
     version: Version, options: RunOptions, folder: Path, tick: Callable[[float], None] | None = None
 ) -> Loaded:
-    """Run it once for its caches (byte code, files on disk), and say what its Python processes loaded and read.
+    """Run a version once to fill caches (byte code, files on disk), and return what its Python processes loaded.
 
-    Empty where it runs no Python that can be asked. Raises as `run_once`.
+    Also what they read. Empty if it runs no Python that can be observed. Raises what `run_once` raises.
     """
     names = folder / "loaded"
     environment, _ = start_up_environment(version.command, "loaded-files", names)
@@ -58,10 +58,10 @@ def loaded_files(
         extra["PYTHONPATH"] = os.pathsep.join((str(START_FOLDER), own))
     env = {**version.environment(), **extra}
     quick = replace(options, sampling=min(_QUICK, options.sampling))
-    one = PlainProcess(
+    run = PlainProcess(
         version.name, version.command, version.cwd, env, folder, quick, inside=names, given=version.given
     )
-    one.run(tick)
+    run.run(tick)
     return Loaded.of_lines([line for path in sorted(names.glob("*.txt"))[:64] for line in _read_lines(path)])
 
 
@@ -83,11 +83,11 @@ def warm_up(
     progress: Progress,
     setup: Sequence[str] = (),
 ) -> int | None:
-    """Run both once without counting it, and see that each runs its own code.
+    """Run both once without counting it, and check that each runs its own code.
 
-    How many files they load and read, where all of these are equal in both: then nothing is to be compared; else None.
-    `setup` is what made the checkouts ready. Raises UsageError where a version runs code of the other, or of the
-    working tree that it was checked out from; WorkloadError where one fails.
+    Returns the number of files that they load and read if all of these are equal in both, so that there is
+    nothing to compare; else None. `setup` is what made the checkouts ready. Raises UsageError if a version runs
+    code of the other, or of the working tree that it was checked out from; WorkloadError if one fails.
     """
     _refuse_one_program(first, second, setup)
     both = (first, second)
@@ -102,7 +102,7 @@ def warm_up(
 def _first_runs(
     both: tuple[Version, Version], options: RunOptions, folder: Path, progress: Progress
 ) -> tuple[Loaded, Loaded]:
-    """What each version loads and reads; of the baseline's time follows how long the candidate may take."""
+    """Return what each version loads and reads; the baseline's time limits the candidate's."""
     first, second = both
     began = time.monotonic()
     try:
@@ -118,7 +118,7 @@ def _first_runs(
 
 
 def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -> None:
-    """Raise UsageError where both would run one program that was built in the repository."""
+    """Raise UsageError if both would run the same program that was built in the repository."""
     roots = _roots((first, second))
     programs = [os.path.realpath(version.cwd / version.command[0]) for version in (first, second)]
     if os.sep not in first.command[0] or programs[0] != programs[1] or first.root == second.root:
@@ -132,9 +132,9 @@ def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -
 
 
 def _refuse_foreign_code(version: Version, files: frozenset[str], both: Sequence[Version]) -> None:
-    """Raise UsageError where `version` loaded code of the repository that is not in its own folder.
+    """Raise UsageError if `version` loaded code of the repository that is not in its own folder.
 
-    Files of the command line are let be: a script that is in no commit is the same for both on purpose.
+    Files of the command line are allowed: a script that is in no commit is the same for both on purpose.
     """
     assert version.root is not None
     named = _named(version)
@@ -149,26 +149,26 @@ def _refuse_foreign_code(version: Version, files: frozenset[str], both: Sequence
         if not stray:
             continue
         file = Path(stray[0])
-        other = next((v.name for v in both if v.root == root), f"the working tree ({root})")
+        owner = next((v.name for v in both if v.root == root), f"the working tree ({root})")
         raise UsageError(
-            f"{version.name} runs the code of {other}: it loads {file.relative_to(root)} from there, "
+            f"{version.name} runs the code of {owner}: it loads {file.relative_to(root)} from there, "
             "so nothing is compared",
             SETUP,
         )
 
 
 def _named(version: Version) -> frozenset[str]:
-    """The files that the words of its command are, or would be: its script is no module."""
+    """Return the files that the words of its command are, or would be: its script is no module."""
     return frozenset(os.path.realpath(version.cwd / word) for word in version.command if "\0" not in word)
 
 
 def _roots(both: Sequence[Version]) -> set[Path]:
-    """All folders with code of this repository: those of the versions, and that which they were checked out from."""
+    """Return all folders with code of this repository: the versions' own, and where they were checked out from."""
     return {path for version in both for path in (version.root, version.repository) if path is not None}
 
 
 def _is_code_of(root: Path, path: str) -> bool:
-    """Whether a file is of the code in `root`: an environment that lies there is no code of it."""
+    """Return whether a file belongs to the code in `root`: an environment that lies there does not."""
     file = Path(path)
     if not file.is_relative_to(root):
         return False

@@ -1,4 +1,4 @@
-"""Whether two versions are one program: every file that their Python processes loaded or read is equal in both."""
+"""Decide whether two versions are one program: all files that their Python processes used are equal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _PASSED_OVER = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """Paths that the processes of one run loaded and read; `starts`: of programs that they started nothing is seen."""
+    """Paths that the processes of one run loaded and read.
+
+    `starts`: they started programs of which nothing is seen.
+    """
 
     modules: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
@@ -27,36 +30,40 @@ class Loaded:
 
     @classmethod
     def of_lines(cls, lines: list[str]) -> Loaded:
-        """As `loaded_files` writes them."""
-        found: dict[str, set[str]] = {"module": set(), "read": set(), "list": set(), "start": set()}
+        """Parse the lines that the pass `loaded-files` writes."""
+        paths: dict[str, set[str]] = {"module": set(), "read": set(), "list": set(), "start": set()}
         for line in lines:
             kind, _, path = line.partition(" ")
-            found.get(kind, set()).add(path)
-        modules, read, listed = (frozenset(found[kind]) for kind in ("module", "read", "list"))
-        return cls(modules, read, listed, bool(found["start"]))
+            paths.get(kind, set()).add(path)
+        modules, read, listed = (frozenset(paths[kind]) for kind in ("module", "read", "list"))
+        return cls(modules, read, listed, bool(paths["start"]))
 
 
 def equal_files(versions: tuple[Version, Version], loaded: tuple[Loaded, Loaded]) -> int | None:
-    """How many files both load or read, where all of them are equal in both; None where one differs, or is not known.
+    """Count the files that both load or read if all of them are equal in both.
 
-    What lies outside of both folders is the same for both.
+    None if one differs, or is unknown. What lies outside of both folders is the same for both.
     """
     first, second = versions
-    if first.root is None or second.root is None or any(one.starts or not one.modules for one in loaded):
+    if (
+        first.root is None
+        or second.root is None
+        or any(version.starts or not version.modules for version in loaded)
+    ):
         return None
     if [_inside(first, word) for word in first.command] != [_inside(second, word) for word in second.command]:
         return None
     count = 0
-    for one, other, mine, theirs in ((*versions, *loaded), (second, first, loaded[1], loaded[0])):
-        for path in _own(one, mine.modules | mine.read, theirs.modules | theirs.read):
-            twin = _twin(path, one, other)
+    for version, counterpart, mine, theirs in ((*versions, *loaded), (second, first, loaded[1], loaded[0])):
+        for path in _own(version, mine.modules | mine.read, theirs.modules | theirs.read):
+            twin = _twin(path, version, counterpart)
             if not os.path.isfile(path):  # it was removed again
                 continue
             if not os.path.isfile(twin) or not filecmp.cmp(path, twin, shallow=False):
                 return None
             count += 1
-        for path in _own(one, mine.listed, theirs.listed):
-            if _names(path) != _names(_twin(path, one, other)):
+        for path in _own(version, mine.listed, theirs.listed):
+            if _names(path) != _names(_twin(path, version, counterpart)):
                 return None
     return count // 2
 
@@ -73,7 +80,7 @@ def _twin(path: str, one: Version, other: Version) -> str:
 
 
 def _own(version: Version, paths: frozenset[str], others: frozenset[str]) -> Iterator[str]:
-    """Those in the version's own folder that the other does not use as they are."""
+    """Yield the paths in the version's own folder that the other version does not use as they are."""
     for path in paths - others:
         root = version.root
         if root is None or not Path(path).is_relative_to(root):

@@ -1,7 +1,8 @@
-"""Several workloads between the same two versions, by a nightly's file: what a pull request is judged by.
+"""Compare several workloads between the same two versions, by a nightly's file, to judge a pull request.
 
-Of the file each workload's command, cwd, env, timeout, timing, precision and floor of `time.median` are used, and of
-`pairs` the checkout and setup. Its history, gates and notices belong to the nightly alone.
+Used from the file are each workload's command, cwd, env, timeout, timing, precision and floor of
+`time.median`, and from `pairs` the checkout and setup. Its history, gates and notices belong to the nightly
+alone.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ UNDECIDED = 5
 
 @dataclass(frozen=True)
 class SuiteRequest:
-    """What is compared. `pairs.budget` is for each workload; `floor` and `setup` go before the file's where given."""
+    """What is compared. `pairs.budget` is for each workload; `floor` and `setup` override the file's if given."""
 
     file: Path
     base: str
@@ -62,9 +63,9 @@ class SuiteRequest:
 
 
 def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
-    """Compare one workload after the other; one that fails costs no other. A Ctrl-C ends it with what there is.
+    """Compare one workload after the other; one that fails stops no other. A Ctrl-C ends it with what there is.
 
-    Raises UsageError where the file cannot be read, or there is no such commit.
+    Raises UsageError if the file cannot be read, or there is no such commit.
     """
     config = read_config(request.file)
     started, began = datetime.now(timezone.utc).isoformat(timespec="seconds"), time.monotonic()
@@ -79,13 +80,13 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
             continue
         progress.note(f"workload {number} of {len(config.workloads)}: {spec.name}")
         try:
-            one, interrupted = _compare_one(spec, config, request, progress)
+            workload, interrupted = _compare_one(spec, config, request, progress)
         except KeyboardInterrupt:
             if not done:
                 raise
-            one, interrupted = ComparedWorkload(spec.name, "interrupted"), True
-        done.append(one)
-    ordered = tuple(sorted(done, key=lambda one: _ORDER.index(_word_of(one))))
+            workload, interrupted = ComparedWorkload(spec.name, "interrupted"), True
+        done.append(workload)
+    ordered = tuple(sorted(done, key=lambda workload: _ORDER.index(_word_of(workload))))
     return ComparedSuite(
         config.name,
         suite_outcome(ordered),
@@ -98,17 +99,17 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
 
 
 def suite_outcome(workloads: Sequence[ComparedWorkload]) -> SuiteOutcome:
-    """The worst of what was found out. What is open counts only where nothing was decided."""
+    """Return the worst outcome of the workloads; an open one counts only if nothing was decided."""
     words = {_word_of(workload) for workload in workloads}
     grave = (outcome for word, outcome, _ in _GRAVE if word in words)
     return next(grave, next((word for word in _OTHERS if word in words), "ambiguous"))
 
 
 def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool, strict: bool) -> int:
-    """130 interrupted; 1 one regressed; 4 one failed; 3 this machine cannot run one; 2 a version of one cannot be had.
+    """Return the exit code: 130 interrupted; 1 one regressed; 4 one failed; 3 this machine cannot run one.
 
-    5 where nothing was decided at all, with `strict` where any is open; else 0: one noisy workload of several stops no
-    merge. A workload that only the candidate has is no fault.
+    2 a version of one cannot be had; 5 if nothing was decided at all, and with `strict` if any is open; else 0:
+    one noisy workload of several stops no merge. A workload that only the candidate has is no fault.
     """
     words = {_word_of(workload) for workload in workloads}
     if interrupted:
@@ -127,7 +128,7 @@ def _word_of(workload: ComparedWorkload) -> str:
 def _compare_one(
     spec: WorkloadSpec, config: NightConfig, request: SuiteRequest, progress: Progress
 ) -> tuple[ComparedWorkload, bool]:
-    """One workload, and whether a Ctrl-C ended its runs."""
+    """Compare one workload; return it, and whether a Ctrl-C ended its runs."""
     if spec.on is not None:
         reason = Fact.of("runs-elsewhere", place=spec.on)
         return ComparedWorkload(spec.name, "elsewhere", reason=reason), False
@@ -174,7 +175,7 @@ def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest)
 
 
 def _missing_in_base(spec: WorkloadSpec, base: str) -> str | None:
-    """The first file of the command that git follows here and the baseline does not have; None where it has all."""
+    """Return the first file of the command that git follows here and the baseline lacks; None if it has all."""
     root = repository_of(spec.cwd)
     if root is None:
         return None

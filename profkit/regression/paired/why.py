@@ -1,9 +1,9 @@
-"""Why one of two versions is slower: the cheapest evidence first, and no more of it than tells.
+"""Find out why one of two versions is slower: the cheapest evidence first, and no more than is needed.
 
-Of a Python program the calls are counted (cProfile, up to three runs of each version). Where they tell the reason, that
-is all. Else one run of each version under the other instruments, within the time that is left. Both versions run beside
-each other where there are processors: nothing is timed now. On a device its kernels tell the reason, in one run of each
-version after the other.
+Of a Python program the calls are counted (cProfile, up to three runs of each version). If they explain the
+change, that is all. Else each version is run once under the other instruments, within the time that is left.
+Both versions run side by side if there are processors: nothing is timed now. On a device its kernels are the
+evidence, in one run of each version after the other.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class FunctionCalls:
 
 @dataclass(frozen=True)
 class CallChange:
-    """A function that is called more (or less) often. `share` of the profiled time is what its further calls take."""
+    """A function that is called more (or less) often.
+
+    `share` of the profiled time is what its further calls take.
+    """
 
     function: Key
     before: float
@@ -78,7 +81,7 @@ class CallChange:
     line: int | None = None  # where the caller begins, or where that is not known the function
 
     def fact(self, per: str) -> Fact:
-        """How often it is called, by whom, and where that is."""
+        """Say how often it is called, by whom, and where that is."""
         if self.caller is None and not self.line:
             return self.short(per)
         file, name = self.caller or self.function
@@ -87,7 +90,7 @@ class CallChange:
         return Fact.of(code, **self._counts(per), caller=name, place=place)
 
     def short(self, per: str) -> Fact:
-        """The same without the caller."""
+        """Say how often it is called, without the caller."""
         return Fact.of("calls", **self._counts(per))
 
     def _counts(self, per: str) -> dict[str, float | str]:
@@ -96,7 +99,7 @@ class CallChange:
 
 
 def counts_of(document: RunDocument, root: Path | None, iterations: int = 1) -> FunctionCalls | None:
-    """The counts of one run, divided by `iterations`; None where it was not under cProfile."""
+    """Return the calls in one run, divided by `iterations`; None if it was not under cProfile."""
     profile = next((p for p in document.profiles if p.kind == "own-time"), None)
     if profile is None or profile.total <= 0:
         return None
@@ -116,7 +119,7 @@ def counts_of(document: RunDocument, root: Path | None, iterations: int = 1) -> 
 
 
 def _edges(document: RunDocument, root: Path | None, iterations: int) -> Mapping[tuple[Key, Key], float]:
-    """Calls by caller and callee; what a comprehension calls is called by the function around it."""
+    """Return the calls by caller and callee; calls from a comprehension belong to the function around it."""
     spots = [spot for p in document.profiles if p.kind == "program-calls" for spot in p.hotspots]
     around: dict[_Place, Hotspot] = {}
     for spot in sorted(spots, key=lambda spot: spot.calls or 0):
@@ -135,7 +138,7 @@ def _edges(document: RunDocument, root: Path | None, iterations: int) -> Mapping
 
 
 def steady(runs: Sequence[FunctionCalls], unsteady: set[Key]) -> FunctionCalls:
-    """The counts of one version without the `unsteady` functions; of their shares the median."""
+    """Return the counts of one version without the `unsteady` functions, with the medians of the shares."""
     first = runs[0]
     same = first.calls.keys() - unsteady
     return FunctionCalls(
@@ -148,13 +151,13 @@ def steady(runs: Sequence[FunctionCalls], unsteady: set[Key]) -> FunctionCalls:
 
 
 def changed_calls(before: FunctionCalls, after: FunctionCalls, *, worse: bool) -> tuple[CallChange, ...]:
-    """The functions whose further calls take a share of the time, the largest first.
+    """Return the functions whose further calls take a share of the time, the largest first.
 
-    Of a version that is slower those that are called more, of a faster one those that are called less: the others
+    For a slower version these are the functions called more, for a faster one those called less: the others
     explain nothing. Of a chain of calls only the first is named.
     """
     more, less = (after, before) if worse else (before, after)
-    found = []
+    changes = []
     for key, calls in more.calls.items():
         was = less.calls.get(key, 0.0)
         share = (1 - was / calls) * min(1.0, more.shares[key]) if calls > was else 0.0
@@ -169,18 +172,18 @@ def changed_calls(before: FunctionCalls, after: FunctionCalls, *, worse: bool) -
                 continue  # it is itself called so much more often that this explains what it calls
         line = more.lines.get(caller or key)
         numbers = (was, calls) if worse else (calls, was)
-        found.append(CallChange(key, *numbers, share, caller, line))
-    plain = {change.caller for change in found if change.function[1] not in _INSIDE}
-    kept = [c for c in found if c.function[1] not in _INSIDE or c.caller not in plain]
+        changes.append(CallChange(key, *numbers, share, caller, line))
+    plain = {change.caller for change in changes if change.function[1] not in _INSIDE}
+    kept = [c for c in changes if c.function[1] not in _INSIDE or c.caller not in plain]
     return tuple(sorted(kept, key=lambda change: -change.share)[:MOST])
 
 
 def explains(changes: Sequence[CallChange], ratio: float | None) -> bool:
-    """Whether the further calls are large enough for the change of the time, candidate over baseline."""
+    """Return whether the further calls are large enough for `ratio`, the time of candidate over baseline."""
     if ratio is None or ratio <= 0:
         return False
     change = 1 - min(ratio, 1 / ratio)
-    return sum(one.share for one in changes) >= EXPLAINED * change > 0
+    return sum(change_of_calls.share for change_of_calls in changes) >= EXPLAINED * change > 0
 
 
 def _rise(key: Key, more: FunctionCalls, less: FunctionCalls) -> float:
@@ -189,7 +192,7 @@ def _rise(key: Key, more: FunctionCalls, less: FunctionCalls) -> float:
 
 
 def _caller(key: Key, more: FunctionCalls, less: FunctionCalls) -> Key | None:
-    """Who makes most of the further calls; None where that is not known, or they come from inside a library."""
+    """Return who makes most of the further calls; None if that is unknown, or they come from inside a library."""
     rises = {
         caller: calls - less.edges.get((caller, callee), 0.0)
         for (caller, callee), calls in more.edges.items()
@@ -209,7 +212,7 @@ def _key(file: str | None, library: str | None, function: str, root: Path | None
 
 
 def path_inside(file: str | None, root: Path | None) -> str:
-    """The file as git names it; as it is where it lies elsewhere, empty where none is known."""
+    """Return the file as git names it; unchanged if it lies elsewhere, empty if none is known."""
     path = Path(file or "")
     if root is not None and path.is_absolute() and path.is_relative_to(root):
         return str(path.relative_to(root))
@@ -237,7 +240,10 @@ _SEED = {"PYTHONHASHSEED": "0"}  # so that both versions call the same functions
 
 @dataclass(frozen=True)
 class Reason:
-    """What was found. `profiled`: the runs of both versions under cProfile; `documents`: the last of each version."""
+    """What was found. `profiled`: the runs of both versions under cProfile.
+
+    `documents`: the last run of each version.
+    """
 
     documents: tuple[RunDocument, ...] = ()
     profiled: tuple[tuple[RunDocument, ...], tuple[RunDocument, ...]] = ((), ())
@@ -247,7 +253,7 @@ class Reason:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """The further calls."""
+        """Return the further calls as causes."""
         how = Fact.of("calls-counted", runs=len(self.profiled[0]))
         return tuple(
             Cause("calls", change.fact(self.per), evidence=(how,) if not number else ())
@@ -257,7 +263,10 @@ class Reason:
 
 @dataclass
 class Search:
-    """The search for the reason of `change`. `request` is without passes; `budget`: seconds of the pairs."""
+    """The search for the reason of `change`. `request` makes a request without passes.
+
+    `budget`: seconds of the pairs.
+    """
 
     versions: tuple[Version, Version]
     change: Change
@@ -272,36 +281,39 @@ class Search:
 
     @property
     def limit(self) -> float:
-        """Seconds for all of it."""
+        """Return the seconds for the whole search."""
         return DEVICE_SECONDS if self._on_device else min(MOST_SECONDS, self.budget)
 
     def run(self) -> Reason:
-        """What there is to say; without documents where a version failed under its instruments."""
+        """Search for the reason and return it, without documents if a version failed under its instruments."""
         self.progress.begin(
             "why", f"both versions under the profilers, at most {self.limit:.0f} s; Ctrl-C ends it"
         )
-        found, told = self._count_calls()
+        reason, explained = self._count_calls()
         left = self.limit - (time.monotonic() - self._begin)
         names = ", ".join(FURTHER_PASSES)
-        if told:
-            found = replace(found, notes=(Fact.of("calls-told", passes=names),))
+        if explained:
+            reason = replace(reason, notes=(Fact.of("calls-told", passes=names),))
         elif left < LEAST_LEFT:
-            found = replace(found, notes=(Fact.of("no-time-left", passes=names),))
+            reason = replace(reason, notes=(Fact.of("no-time-left", passes=names),))
         else:
             results = self._profile_both(FURTHER_PASSES, left)
             failed = next((result.reason for result in results if result.reason), None)
             if documents := _documents(results):
-                found = replace(found, documents=documents)
+                reason = replace(reason, documents=documents)
             elif failed is not None:
-                found = replace(found, notes=(Fact.of("failed-profiled", failed),))
+                reason = replace(reason, notes=(Fact.of("failed-profiled", failed),))
         self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
-        return found
+        return reason
 
     def _count_calls(self) -> tuple[Reason, bool]:
-        """Up to three runs of each version under cProfile, and whether the counts tell the reason."""
+        """Run each version up to three times under cProfile.
+
+        Return the reason and whether the counts explain it.
+        """
         runs: tuple[list[RunDocument], list[RunDocument]] = [], []
         counted: tuple[list[FunctionCalls], list[FunctionCalls]] = [], []
-        found = Reason()
+        reason = Reason()
         for number in range(ROUNDS):
             began = time.monotonic()
             results = self._profile_both(("cprofile",), self.limit - (began - self._begin))
@@ -321,28 +333,31 @@ class Search:
                     counted[side].append(counts)
             calls = _calls_of(counted, worse=self.change.course == "worse")
             per = "iteration" if any(iterations) else "run"
-            self.found = found = Reason(documents, (tuple(runs[0]), tuple(runs[1])), calls, per)
+            self.found = reason = Reason(documents, (tuple(runs[0]), tuple(runs[1])), calls, per)
             if self._on_device:
                 break
             now = time.monotonic()
-            told = explains(calls, self.change.ratio)
-            if (told and number) or self.limit - (now - self._begin) < 1.5 * (now - began):
-                return found, told
-        return found, False
+            explained = explains(calls, self.change.ratio)
+            if (explained and number) or self.limit - (now - self._begin) < 1.5 * (now - began):
+                return reason, explained
+        return reason, False
 
     def _profile_both(self, passes: tuple[PassName, ...], seconds: float) -> list[ProfileResult]:
-        """One run of each under these instruments, beside each other where there are two processors."""
+        """Run each version once under these instruments, side by side if there are two processors."""
         self._number += 1
         workers = 2 if len(usable_cores()) > 1 and not self._on_device else 1
-        each = max(1.0, seconds if workers == 2 else seconds / 2)
+        seconds_each = max(1.0, seconds if workers == 2 else seconds / 2)
 
         def task(side: int, version: Version) -> Callable[[threading.Event], ProfileResult]:
-            request, into = self._request(version, passes, each), self.folder / f"why-{side}-{self._number}"
+            request, into = (
+                self._request(version, passes, seconds_each),
+                self.folder / f"why-{side}-{self._number}",
+            )
             return lambda cancel: profile_once(request, into, None, cancel)
 
         tasks = [task(side, version) for side, version in enumerate(self.versions)]
-        gone = time.monotonic() - self._begin
-        return at_once(tasks, workers, lambda seconds: self.progress.tick(gone + seconds))
+        elapsed = time.monotonic() - self._begin
+        return at_once(tasks, workers, lambda seconds: self.progress.tick(elapsed + seconds))
 
     def _request(self, version: Version, passes: tuple[PassName, ...], seconds: float) -> ProfileRequest:
         request = self.request(version)
@@ -352,13 +367,13 @@ class Search:
 
 
 def _documents(results: list[ProfileResult]) -> tuple[RunDocument, ...]:
-    """Those of both versions, or none."""
+    """Return the documents of both versions, or none unless both are complete."""
     documents = tuple(result.document for result in results if result.document is not None and result.ok)
     return documents if len(documents) == len(results) else ()
 
 
 def _iterations(result: ProfileResult) -> int | None:
-    """Of what the program marks, under cProfile; None where it marks nothing."""
+    """Return the iterations of what the program marks, under cProfile; None if it marks nothing."""
     with contextlib.suppress(UnreadableReport, OSError):
         work = read_region_work(result.folder, "cprofile") if result.folder is not None else None
         return work.iterations if work is not None and work.marked else None
@@ -368,7 +383,7 @@ def _iterations(result: ProfileResult) -> int | None:
 def _calls_of(
     counted: tuple[list[FunctionCalls], list[FunctionCalls]], *, worse: bool
 ) -> tuple[CallChange, ...]:
-    """Without functions that a version calls another number of times in each run."""
+    """Return the changed calls, without functions that a version calls a different number of times in each run."""
     every = {key for runs in counted for run in runs for key in run.calls}
     unsteady = {
         key for key in every if any(len({run.calls.get(key) for run in runs}) > 1 for runs in counted)
@@ -380,16 +395,18 @@ def _calls_of(
 def exact_functions(
     documents: Sequence[RunDocument], functions: Sequence[CodeChange], outcome: ComparisonOutcome
 ) -> tuple[CodeChange, ...]:
-    """Those that were counted, and not timed, and that changed as the time did.
+    """Return the functions that were counted rather than timed, and that changed as the time did.
 
-    Where the simulation saw only a part of the program, the parts of both versions are not the same, and nothing of it
-    is shown.
+    If the simulation saw only a part of the program, the parts of both versions are not the same, and none is
+    returned.
     """
     for document in documents:  # of a simulation that was cut off the number of instructions is not known
         totals = [
-            one for one in document.readings if one.metric == "instructions" and one.scope.kind == "run"
+            reading
+            for reading in document.readings
+            if reading.metric == "instructions" and reading.scope.kind == "run"
         ]
-        if all(one.value is None for one in totals):
+        if all(reading.value is None for reading in totals):
             return ()
     words = {"regressed": ("slower", "appeared"), "improved": ("faster", "vanished")}.get(outcome)
     return tuple(
@@ -400,7 +417,7 @@ def exact_functions(
 
 
 def without_interpreter(document: RunDocument) -> RunDocument:
-    """The run of a Python program without the interpreter's own functions: they say nothing to its author."""
+    """Remove the interpreter's own functions from a Python program's run: they say nothing to its author."""
     if document.workload.python is None:
         return document
     profiles = tuple(
@@ -420,7 +437,7 @@ def without_interpreter(document: RunDocument) -> RunDocument:
 def fitting_causes(
     causes: Sequence[Cause], changes: Sequence[Change], outcome: ComparisonOutcome
 ) -> tuple[Cause, ...]:
-    """Without those that would make the time change the other way: more work is no reason for less.
+    """Return the causes without those that would change the time the other way: more work is no reason for less.
 
     `changes` are those of the counts that the causes rest on.
     """
