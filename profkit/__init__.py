@@ -24,7 +24,7 @@ _LAZY = {
 
 
 class _TooEarly:
-    """What a signal handler enters that comes while the first region is still being imported: nothing is on yet."""
+    """A context that does nothing, for a signal handler that runs while the first region is still being imported."""
 
     def __enter__(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""`python -m profkit` is `profkit`."""
+"""Let `python -m profkit` do the same as `profkit`."""
 
 from profkit.cli import main
 

@@ -29,7 +29,7 @@ OURS = {
     "format.command",
     "function",
     "kind",
-    "known[-1]",
+    "choices[-1]",
     "line",
     "log",
     "more",

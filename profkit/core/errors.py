@@ -44,7 +44,7 @@ class NotANumber(ValueError):
 
 
 class MachineError(ProfkitError):
-    """This machine cannot do it: a tool, a permission or the hardware is missing (exit 3)."""
+    """The machine lacks what is needed: a tool, a permission or the hardware (exit 3)."""
 
     exit_code = 3
 

@@ -1,4 +1,4 @@
-"""Evaluation of kernels, for users' own files and programs: is a kernel right, and is it faster than PyTorch?
+"""Evaluate kernels from users' own files and programs: is a kernel right, and is it faster than PyTorch?
 
 `kernel` registers one in a file for `profkit evaluate FILE`.
 """
@@ -62,7 +62,7 @@ _GUIDES = {
 
 
 def __getattr__(name: str) -> Any:
-    """What a user's file imports: loaded when first used."""
+    """Load on first use what a user's file imports."""
     own = _GUIDES.get(name, name)
     if own not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

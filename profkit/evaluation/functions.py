@@ -28,7 +28,7 @@ INTEGERS = (-9, 10)  # the range of made integers, as torch's make_tensor has it
 
 
 def serialize_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """The arguments of a call as `((T([8, 16], f16), 1.0), {'alpha': 2})`: of tensors shape, dtype and strides.
+    """Format a call's arguments as `((T([8, 16], f16), 1.0), {'alpha': 2})`: of tensors shape, dtype and strides.
 
     Lists and tuples keep what is in them. Raises ValueError for what the notation has no word for.
     """
@@ -36,9 +36,9 @@ def serialize_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
 
 
 def deserialize_args(text: str, device: str = "cuda") -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(args, kwargs) of such a text, with new values: floats between 0 and 1, integers from -9 to 9.
+    """Return (args, kwargs) of such a text, with new values: floats between 0 and 1, integers from -9 to 9.
 
-    Nothing of the text is executed. Raises ValueError for what is no such text. The CPU is used where there is no GPU.
+    Nothing of the text is executed. Raises ValueError for any other text. The CPU is used if there is no GPU.
     Tensors that shared memory have memory of their own.
     """
     call = parse_call(text)
@@ -59,9 +59,9 @@ def deserialize_tensor(
     stride: Sequence[int] | None = None,
     device: str = "cuda",
 ) -> torch.Tensor:
-    """A tensor with new values of this size, dtype (`torch.float16`, `float16` or `f16`) and stride.
+    """Return a tensor with new values of this size, dtype (`torch.float16`, `float16` or `f16`) and stride.
 
-    Values and device are those of `deserialize_args`: on the CPU only where CUDA is not there. Raises ValueError for
+    Values and device are those of `deserialize_args`: on the CPU only if CUDA is not there. Raises ValueError for
     what is no size, no dtype, or a stride that does not fit.
     """
     name = str(dtype).removeprefix("torch.")
@@ -99,10 +99,10 @@ WARM_UPS = 10
 
 
 def cpu_bench(fn: Callable[[], object], num_runs: int = 100) -> float:
-    """Seconds of one call of `fn`: the mean of `num_runs` after 10 calls that are not counted.
+    """Return the seconds of one call of `fn`: the mean of `num_runs` after 10 calls that are not counted.
 
-    It is one mean on one machine: what else runs there is in it. `eval_performance` measures kernel and reference in
-    turns, and says how sure it is.
+    It is one mean on one machine: what else runs there is in it. `eval_performance` measures kernel and reference
+    alternately, and says how sure it is.
     """
     for _ in range(WARM_UPS):
         fn()
@@ -113,10 +113,10 @@ def cpu_bench(fn: Callable[[], object], num_runs: int = 100) -> float:
 
 
 def compute_errors(ref: Any, res: Any, eps: float = 1e-10) -> tuple[float | None, float | None]:
-    """The largest |ref - res| and the largest |ref - res| / (|ref| + eps), computed in float64.
+    """Return the largest |ref - res| and the largest |ref - res| / (|ref| + eps), computed in float64.
 
-    Lists and tuples of tensors give the largest over all of them. NaN where both are NaN is no error, and so is the
-    same infinity; where one alone is not finite, the error is infinite. (None, None) where there is nothing to
+    Lists and tuples of tensors give the largest over all of them. NaN in both is no error, nor is the same
+    infinity in both; if only one is not finite, the error is infinite. (None, None) if there is nothing to
     subtract: other shapes, other lengths, no tensors.
     """
     if isinstance(ref, torch.Tensor) and isinstance(res, torch.Tensor):
@@ -124,7 +124,7 @@ def compute_errors(ref: Any, res: Any, eps: float = 1e-10) -> tuple[float | None
     both_lists = isinstance(ref, (list, tuple)) and isinstance(res, (list, tuple))
     if not both_lists or len(ref) != len(res):
         return None, None
-    errors = [compute_errors(one, other, eps) for one, other in zip(ref, res, strict=True)]
+    errors = [compute_errors(expected, actual, eps) for expected, actual in zip(ref, res, strict=True)]
     absolute = [error for error, _ in errors if error is not None]
     relative = [error for _, error in errors if error is not None]
     return max(absolute, default=None), max(relative, default=None)
@@ -136,16 +136,16 @@ def _tensor_errors(ref: torch.Tensor, res: torch.Tensor, eps: float) -> tuple[fl
     if not ref.numel():
         return 0.0, 0.0
     wide = torch.complex128 if ref.is_complex() or res.is_complex() else torch.float64
-    one, other = ref.detach().cpu().to(wide), res.detach().cpu().to(wide)
-    same = (one == other) | (one.isnan() & other.isnan())
-    finite = one.isfinite() & other.isfinite()
-    difference = torch.where(finite, (one - other).abs(), torch.inf).masked_fill(same, 0.0)
-    size = torch.where(finite, one.abs(), 0.0)
+    expected, actual = ref.detach().cpu().to(wide), res.detach().cpu().to(wide)
+    same = (expected == actual) | (expected.isnan() & actual.isnan())
+    finite = expected.isfinite() & actual.isfinite()
+    difference = torch.where(finite, (expected - actual).abs(), torch.inf).masked_fill(same, 0.0)
+    size = torch.where(finite, expected.abs(), 0.0)
     return float(difference.max()), float((difference / (size + eps)).max())
 
 
 def cleanup_memory_and_gpu() -> None:
-    """Free what is not used any more, wait for the GPU, and give its cached memory back: between two tests.
+    """Free what is not used any more, wait for the GPU, and release its cached memory: between two tests.
 
     Without a GPU it only collects garbage.
     """
@@ -161,10 +161,11 @@ _BEHIND_CUDA = (".cuda.stream", ".cuda.graph")
 
 
 def uses_cuda_stream(func: Callable[..., Any]) -> bool:
-    """Whether the code of a function calls what makes or enters a stream or a CUDA graph.
+    """Return whether the code of a function calls what makes or enters a stream or a CUDA graph.
 
-    It is a remark and no verdict: work on other streams is allowed, and an evaluation has to wait for it and to count
-    it. What the function calls is not looked into; what has no source (built-in functions) has no streams of Python's.
+    It is a remark and no verdict: work on other streams is allowed, and an evaluation has to wait for it and to
+    count it. What the function calls is not looked into; what has no source (built-in functions) has no streams
+    of Python's.
     """
     while isinstance(func, functools.partial):
         func = func.func

@@ -1,4 +1,4 @@
-"""Kernels from a program: whether they are right, and how fast they are, by the judge of `profkit evaluate`."""
+"""Judge kernels from a program, for correctness and speed, by the judge of `profkit evaluate`."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from profkit.reporting.facts import fact_text
 
 
 def eval_correctness_test(op: Any, impl: Callable[..., Any] | str, test: Any) -> CorrectnessTestResult:
-    """Whether `impl` does what `op` does on the `args` and `kwargs` of a test.
+    """Test whether `impl` does what `op` does on the `args` and `kwargs` of a test.
 
-    `impl` runs in a process of its own, with its own copy of the arguments and a minute for a call; what is correct
-    follows from the result in float64, and is written in the record's error message where it is not. See `eval_one_op`
-    for what `op` and `impl` may be.
+    `impl` runs in a process of its own, with its own copy of the arguments and a minute for a call; what is
+    correct follows from the result in float64, and is written in the record's error message if it is not. See
+    `eval_one_op` for what `op` and `impl` may be.
     """
     ((result,), _) = KernelTests(op, impl, (test,)).judge(PairOptions())
     return correctness_record(result)
@@ -56,9 +56,9 @@ def eval_correctness_test(op: Any, impl: Callable[..., Any] | str, test: Any) ->
 def eval_performance(
     op: Any, impl: Callable[..., Any] | str, tests: Iterable[Any], *, budget: float = 1.0
 ) -> tuple[float, list[PerformanceTestResult]]:
-    """How many times as fast as PyTorch `impl` is: the geometric mean over its tests, and a record of each.
+    """Return how many times as fast as PyTorch `impl` is, as geometric mean over its tests, and a record of each.
 
-    A test that is wrong, or fails, has no speed-up and is in no mean: NaN where none is left. `budget`: seconds of
+    A test that is wrong, or fails, has no speed-up and is in no mean: NaN if none is left. `budget`: seconds of
     timing per test at most. See `eval_one_op`.
     """
     _, results = KernelTests(op, impl, (), tests).judge(PairOptions(budget))
@@ -73,16 +73,17 @@ def eval_one_op(
     *,
     budget: float = 1.0,
 ) -> tuple[float, float, list[CorrectnessTestResult], list[PerformanceTestResult]]:
-    """(correctness score, performance score, correctness records, performance records) of a kernel.
+    """Return (correctness score, performance score, correctness records, performance records) of a kernel.
 
-    `op` is an overload of aten, or its name; or a function that gives what is right, which is called here in float64,
-    too, and timed in another process. A test has `args` and `kwargs`, which are read once. `impl` is called in another
-    process: a function at the top of a file (what the file does at its top is done there again, but not what is
-    under `if __name__ == "__main__"`), one of a library, or the text of a file that defines `relu_kernel_impl`.
+    `op` is an overload of aten, or its name; or a function that gives what is right, which is called here in
+    float64, too, and timed in another process. A test has `args` and `kwargs`, which are read once. `impl` is
+    called in another process: a function at the top of a file (what the file does at its top is done there again,
+    but not what is under `if __name__ == "__main__"`), one of a library, or the text of a file that defines
+    `relu_kernel_impl`.
 
     The correctness score is the share of tests that passed, of those on which something can be decided. The
-    performance score is the geometric mean of the speed-ups of correct tests; NaN where there is none. Kernels that use
-    CUDA streams are tested like others.
+    performance score is the geometric mean of the speed-ups of correct tests; NaN if there is none. Kernels that
+    use CUDA streams are tested like others.
 
     Raises UsageError for what is no operation and for a kernel that cannot be taken to another process.
     """
@@ -97,7 +98,7 @@ def eval_one_op(
 
 
 def mean_speedup(results: Sequence[TestResult]) -> float:
-    """The geometric mean of the speed-ups of tests that passed; NaN where there is none."""
+    """Return the geometric mean of the speed-ups of tests that passed; NaN if there is none."""
     speedups = [result.speedup.median for result in results if result.speedup and result.status == "passed"]
     mean = geometric_mean(speedups)
     return nan if mean is None else mean
@@ -107,12 +108,12 @@ def _on_cpu(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().cpu()
     if isinstance(value, dict):
-        return {name: _on_cpu(each) for name, each in value.items()}
+        return {name: _on_cpu(item) for name, item in value.items()}
     return type(value)(map(_on_cpu, value)) if isinstance(value, (list, tuple)) else value
 
 
 def refuse_while_loading() -> None:
-    """Raises UsageError in the process that runs a file again to get a kernel of it."""
+    """Raise UsageError in the process that runs a file again to get a kernel of it."""
     if is_running_file():
         raise UsageError(
             "the file of a kernel evaluates it when it is run: so it does in the process that calls the kernel",
@@ -121,7 +122,7 @@ def refuse_while_loading() -> None:
 
 
 class KernelTests:
-    """A kernel with its tests, which are read once: some draw new values whenever they are asked. A suite for a judge.
+    """A kernel with its tests, as a suite for a judge. Tests are read once: some draw new values on each read.
 
     Raises UsageError for what is no operation, no test, and for a kernel that cannot be taken to another process.
     """
@@ -166,14 +167,17 @@ class KernelTests:
         self._arguments[made.id] = arguments
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:  # noqa: ARG002
-        """The arguments as they were read, on the CPU; the judge copies them. Raises the Skip that came of them."""
+        """Return the arguments as they were read, on the CPU; the judge copies them.
+
+        Raises Skip if reading them did.
+        """
         arguments = self._arguments[test.id]
         if isinstance(arguments, Skip):
             raise arguments
         return arguments
 
     def judge(self, timing: PairOptions) -> tuple[list[TestResult], list[TestResult]]:
-        """The results of the correctness tests, and those of the performance tests."""
+        """Return the results of the correctness tests, and those of the performance tests."""
         with _kept.lock, torch.no_grad():
             threads = torch.get_num_threads()
             try:
@@ -187,14 +191,14 @@ class KernelTests:
 
 
 def _function_of(op: Any) -> FunctionOperation | None:
-    """A reference of the user's own; None for an operation of torch's, and what is none at all."""
+    """Return a reference of the user's own; None for an operation of torch's, or what is none at all."""
     if isinstance(op, (str, torch._ops.OpOverload, torch._ops.OpOverloadPacket)) or not callable(op):
         return None
     return FunctionOperation(op, request_function(op, getattr(op, "__name__", type(op).__name__)))
 
 
 class MultiprocessingEvaluator:
-    """Evaluate many kernels: one that crashes, hangs or eats the memory costs its test alone.
+    """Evaluate many kernels: one that crashes, hangs or uses up the memory costs its test alone.
 
         with MultiprocessingEvaluator() as evaluator:
             evaluator.submit_task(torch.ops.aten.relu.default, my_relu, correctness_tests, performance_tests)
@@ -202,8 +206,8 @@ class MultiprocessingEvaluator:
             for result in evaluator.get_results():
                 print(result.task_id, result.correctness_score)
 
-    Kernels run in a process of their own, one after the other, whatever `num_workers` is: kernels that are timed beside
-    each other disturb each other. `budget` is seconds of timing per test.
+    Kernels run in a process of their own, one after the other, whatever `num_workers` is: kernels that are timed
+    side by side disturb each other. `budget` is seconds of timing per test.
     """
 
     def __init__(self, num_workers: int = 1, *, budget: float = 1.0) -> None:
@@ -229,7 +233,7 @@ class MultiprocessingEvaluator:
         correctness_tests: Iterable[Any],
         performance_tests: Iterable[Any] = (),
     ) -> int:
-        """The number of the task, from 0. Tests are read here, once, and are not changed.
+        """Add a task and return its number, from 0. Tests are read here, once, and are not changed.
 
         Raises UsageError for what is no operation, no test, or a kernel that cannot be taken to another process.
         """
@@ -237,14 +241,15 @@ class MultiprocessingEvaluator:
         return len(self._tasks) - 1
 
     def start_evaluation(self) -> None:
-        """Do all tasks that have not been done; it returns when they are done."""
+        """Do all tasks that have not been done, and return when they are done."""
         for number, task in [*enumerate(self._tasks)][len(self._results) :]:
             self._results.append(self._do(number, task))
 
     def get_results(self) -> list[EvalResult]:
-        """A result for every task, in the order they were submitted; those that were not started are done first.
+        """Return a result for every task, in the order of submission.
 
-        A test whose kernel crashed or hung is a test that failed. `error` says why a task could not be done at all.
+        Those that were not started are done first. A test whose kernel crashed or hung is a test that failed. `error`
+        says why a task could not be done at all.
         """
         self.start_evaluation()
         return list(self._results)
@@ -283,10 +288,10 @@ class LLMBackend:
     def test_kernel_correctness(
         self, op: Any, kernel_code: str, test_cases: Iterable[Any]
     ) -> tuple[bool, FeedbackInfo]:
-        """Whether the text's `relu_kernel_impl` passes its tests, and at least one; what to say of it.
+        """Test whether the text's `relu_kernel_impl` passes its tests, at least one.
 
-        A text that is no Python, or lacks the function, has a `compilation_error`. Raises UsageError for what is no
-        operation, and for what is no test.
+        Return that and the feedback. A text that is no Python, or lacks the function, has a `compilation_error`.
+        Raises UsageError for what is no operation, and for what is no test.
         """
         kernel_code = with_imports(kernel_code)  # as its file has it, so that lines have its numbers
         results, _ = KernelTests(op, kernel_code, test_cases).judge(self._timing)
@@ -306,16 +311,16 @@ class LLMBackend:
     def test_kernel_performance(
         self, op: Any, kernel_code: str, performance_tests: Iterable[Any]
     ) -> tuple[float, list[PerformanceTestResult]]:
-        """The geometric mean of the speed-ups over PyTorch, NaN where there is none; a record of each test.
+        """Return the geometric mean of the speed-ups over PyTorch, NaN if there is none.
 
-        Raises as `test_kernel_correctness` does.
+        And a record of each test. Raises what `test_kernel_correctness` raises.
         """
         _, results = KernelTests(op, kernel_code, (), performance_tests).judge(self._timing)
         return mean_speedup(results), [performance_record(result) for result in results]
 
 
 def _file_name(op: Any, kernel_code: str) -> str:
-    """What tracebacks call the file of the text."""
+    """Return the name of the text's file in tracebacks."""
     operation = operation_name(op)
     source = StringSource(kernel_code, operation)
     return Path(source.where(operation)).name if source.has_kernel(operation) else KERNEL_FILE
@@ -331,7 +336,7 @@ class _KeptJudge:
         self._logs: TemporaryFolder | None = None
 
     def judge_on(self, device: str) -> Judge:
-        """A judge on this device; one on another is closed."""
+        """Return a judge on this device; one on another device is closed."""
         if self._judge is None or self._device != device:
             self.close()
             self._logs = TemporaryFolder("judge")

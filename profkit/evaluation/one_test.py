@@ -1,8 +1,7 @@
-"""One test of an evaluation as a program: `python -m profkit.evaluation.one_test FOLDER ID`, for whichever instrument
-looks at it.
+"""Run one test of an evaluation as a program, for any profiler.
 
-It makes the arguments that the evaluation made, loads the kernel in this very process, and gives the call to
-`profkit.benchmark`.
+`python -m profkit.evaluation.one_test FOLDER ID` makes the arguments that the evaluation made, loads the
+kernel in this very process, and gives the call to `profkit.benchmark`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from profkit.kernels.evaluation.request import JudgeSettings, find_result, read_
 
 
 def test_command(folder: Path, test: EvaluationTest) -> tuple[str, ...]:
-    """The command line of a test of the evaluation in `folder`."""
+    """Return the command line of a test of the evaluation in `folder`."""
     return (sys.executable, "-m", "profkit.evaluation.one_test", str(folder.resolve()), test.id)
 
 
@@ -28,7 +27,7 @@ test_command.__test__ = False  # type: ignore[attr-defined]  # for pytest
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure one test, or give it to the instrument of the present pass; the exit code."""
+    """Measure one test, or run it under the instrument of the present pass; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m profkit.evaluation.one_test",
         description="The kernel of one test of an evaluation, given to profkit.benchmark.",
@@ -77,7 +76,7 @@ def _measure(settings: JudgeSettings, result: TestResult) -> None:
 
 
 def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that the test was judged on. Raises MachineError where they cannot be made here."""
+    """Make the arguments that the test was judged on. Raises MachineError if they cannot be made here."""
     import torch
 
     from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode
@@ -95,7 +94,7 @@ def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[
 
 
 def _load_kernel(settings: JudgeSettings, test: EvaluationTest) -> Callable[..., Any]:
-    """The kernel. Raises WorkloadError where its source does not give it."""
+    """Load the kernel. Raises WorkloadError if its source does not give it."""
     from profkit.kernels.evaluation.sources.files import open_source
 
     try:
@@ -107,7 +106,7 @@ def _load_kernel(settings: JudgeSettings, test: EvaluationTest) -> Callable[...,
 
 
 def _restorer(operation: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[], object] | None:
-    """What gives the arguments that the operation changes their values back; None where it changes none.
+    """Return a function that restores the arguments that the operation changes; None if it changes none.
 
     Numbers that are multiplied a million times end as infinity or as denormals, which are slow.
     """

@@ -1,4 +1,4 @@
-"""An evaluator that runs code where a configuration says: in processes here, or on a GPU at another place."""
+"""Run code where a configuration says: in processes here, or on a GPU at another place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Scores = tuple[float, float, list[CorrectnessTestResult], list[PerformanceTestRe
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """Where code is evaluated: `local`, a GPU that Modal rents out, or another place as `--on` names it (`ssh:HOST`).
+    """Where code is evaluated: `local`, a GPU rented from Modal, or another place as in `--on` (`ssh:HOST`).
 
     Raises UsageError for what is no place.
     """
@@ -54,7 +54,7 @@ class EvaluatorConfig:
 
     @property
     def place(self) -> ExecutionPlace:
-        """The place that is meant."""
+        """Return the place. Raises UsageError for what is none."""
         text = f"modal:{GPUS[self.gpu]}" if self.gpu in GPUS else self.gpu
         if text != "local" and ":" not in text:
             raise UsageError(
@@ -73,10 +73,10 @@ class CodeEvaluator:
         for op_test in open_suite("smoke", ops="relu"):
             score, speedup, correctness, performance = evaluator.run_code(op_test, code)
 
-    Here evaluations wait for each other. Elsewhere the name of the suite, the ids of the tests and the text travel, and
-    each call has a machine of its own: `await asyncio.to_thread(evaluator.run_code, op_test, code)` for several at
-    once. `device` is the one there; `budget` is seconds of timing per test; `python` the one there, else the first that
-    is found.
+    Here evaluations wait for each other. Elsewhere the name of the suite, the ids of the tests and the text
+    travel, and each call has a machine of its own: `await asyncio.to_thread(evaluator.run_code, op_test, code)`
+    for several at once. `device` is the one there; `budget` is seconds of timing per test; `python` the one
+    there, else the first that is found.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class CodeEvaluator:
 
     @property
     def is_modal(self) -> bool:
-        """Whether it runs at Modal: not where the configuration says `local`."""
+        """Return whether it runs at Modal."""
         return self._place.kind == "modal"
 
     def run_code(self, op_test: Any, code: str) -> Scores:
-        """What `eval_one_op` gives, for the kernel that the text defines (`relu_kernel_impl`).
+        """Return what `eval_one_op` returns, for the kernel that the text defines (`relu_kernel_impl`).
 
-        Raises UsageError for tests that cannot travel, MachineError where the place is not reached or lost.
+        Raises UsageError for tests that cannot travel, MachineError if the place is not reached or lost.
         """
         if self._place.is_local:
             tests = op_test.correctness_tests, op_test.performance_tests
@@ -120,9 +120,9 @@ class CodeEvaluator:
                 f"tests go to {self._place.title} by the name of their suite",
                 'an operation of open_suite("smoke"), open_suite("FILE.py")',
             )
-        known, operation = tests[0].settings, operation_name(op_test.op)
+        suite_settings, operation = tests[0].settings, operation_name(op_test.op)
         settings = replace(
-            known,
+            suite_settings,
             source=SourceRequest("source", text=code, operation=operation),
             operations=(operation,),
             only=tuple(dict.fromkeys(test.test.id for test in tests)),
@@ -131,6 +131,6 @@ class CodeEvaluator:
         )
         with TemporaryFolder("evaluator") as folder:
             request = make_request(settings, Path(folder), elsewhere=True)
-            request = replace(request, settings=replace(request.settings, seed=known.seed))
+            request = replace(request, settings=replace(request.settings, seed=suite_settings.seed))
             slots = PlaceSlots((self._place,), Sending(python=self._python))
             return run_evaluation(request, Silent(), elsewhere=slots).results

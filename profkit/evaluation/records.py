@@ -1,4 +1,4 @@
-"""What became of tests, in the records of the kernel-evaluation guides; and the text for a model's next attempt."""
+"""The records of the kernel-evaluation guides for tests' results, and the text for a model's next attempt."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ KERNEL_FILE = "kernel.py"
 class CorrectnessTestResult:
     """Whether a kernel was right on the arguments of a test.
 
-    Errors are against the result in float64, -inf where nothing was compared; relative ones are shares. `is_correct` is
-    the judge's decision and follows from no fixed tolerance: an error may be a few times what PyTorch's own kernel has.
+    Errors are against the result in float64, -inf if nothing was compared; relative ones are shares. `is_correct`
+    is the judge's decision and follows from no fixed tolerance: an error may be a few times what PyTorch's own
+    kernel has.
     """
 
     op_name: str
@@ -39,10 +40,11 @@ class CorrectnessTestResult:
 
 @dataclass
 class PerformanceTestResult:
-    """How fast a kernel was on the arguments of a test, in milliseconds of one call; what was not measured is NaN.
+    """How fast a kernel was on the arguments of a test, in milliseconds of one call; NaN if not measured.
 
-    `speedup` is the median of paired measurements, so it need not be exactly the ratio of the two times; `word` says
-    what it is worth: FASTER, SAME, SLOWER or AMBIGUOUS against PyTorch eager, with the interval `low` to `high`.
+    `speedup` is the median of paired measurements, so it need not be exactly the ratio of the two times; `word`
+    says what it is worth: FASTER, SAME, SLOWER or AMBIGUOUS against PyTorch eager, with the interval `low` to
+    `high`.
     """
 
     op_name: str
@@ -62,9 +64,9 @@ class PerformanceTestResult:
 
 @dataclass
 class EvalResult:
-    """What became of a task: `correctness_score` is the share of its tests that passed, crashed ones counted as failed.
+    """The result of a task: `correctness_score` is the share of tests that passed; crashed ones count as failed.
 
-    `performance_score` is the geometric mean of the speed-ups of correct, timed tests; NaN where there is none.
+    `performance_score` is the geometric mean of the speed-ups of correct, timed tests; NaN if there is none.
     """
 
     task_id: int
@@ -76,16 +78,19 @@ class EvalResult:
 
     @property
     def combined_score(self) -> float:
-        """The guides' one number: correctness score x performance score; 0 where nothing is correct and timed."""
+        """Return correctness score x performance score, the guides' one number.
+
+        0 if nothing is correct and timed.
+        """
         return self.correctness_score * self.performance_score if isfinite(self.performance_score) else 0.0
 
 
 @dataclass
 class FeedbackInfo:
-    """A kernel with its tests: what an attempt of a model came to.
+    """A kernel with its tests: the result of a model's attempt.
 
-    `performance_results` are there where its speed was tested; whoever does that puts them here. `file` is what
-    tracebacks call the kernel's file.
+    `performance_results` are there if its speed was tested; whoever does that puts them here. `file` is the name
+    of the kernel's file in tracebacks.
     """
 
     compilation_error: str | None = None
@@ -97,7 +102,7 @@ class FeedbackInfo:
 
     @property
     def overall_speedup(self) -> float:
-        """The geometric mean over the tests that ran; 0 where none was to be timed, NaN where none of those ran."""
+        """Return the geometric mean over the timed tests; 0 if none was to be timed, NaN if none of those ran."""
         if not self.performance_results:
             return 0.0
         ran = [row.speedup for row in self.performance_results if row.successfully_ran and row.speedup > 0]
@@ -106,16 +111,19 @@ class FeedbackInfo:
 
     @property
     def correctness_score(self) -> float:
-        """The share of all tests that passed, timed ones too; 0 after a compilation error, and without a test."""
+        """Return the share of all tests that passed, timed ones too.
+
+        0 after a compilation error, or without a test.
+        """
         return 0.0 if self.compilation_error else pass_share(self._results())
 
     @property
     def is_correct(self) -> bool:
-        """Whether there is a test on which something could be decided, and all of those passed."""
+        """Return whether something could be decided on at least one test, and all of those passed."""
         return self.correctness_score == 1.0
 
     def format_for_llm(self) -> str:
-        """The text for the next attempt: outcome, failed tests with their lines, times, and what to do."""
+        """Format the text for the next attempt: outcome, failed tests with their lines, times, and what to do."""
         results = self._results()
         if self.compilation_error and not any(result.status == "load-error" for result in results):
             test = EvaluationTest("", "", "", "", "")
@@ -137,18 +145,18 @@ def _by_hand(row: CorrectnessTestResult | PerformanceTestResult, passed: bool) -
 
 
 def decided_results(results: Iterable[TestResult]) -> list[TestResult]:
-    """Those of tests on which something could be decided."""
+    """Return the results of tests on which something could be decided."""
     return [result for result in results if result.status not in UNDECIDED]
 
 
 def pass_share(results: Iterable[TestResult]) -> float:
-    """The share of tests that passed, of those on which something could be decided; 0 where there is none."""
+    """Return the share of tests that passed, of those on which something could be decided; 0 if there is none."""
     decided = decided_results(results)
     return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
 
 
 def correctness_record(result: TestResult) -> CorrectnessTestResult:
-    """The correctness of a result. Only what passed is correct."""
+    """Make the correctness record of a result. Only what passed is correct."""
     return CorrectnessTestResult(
         result.test.operation,
         result.test.arguments,
@@ -164,7 +172,7 @@ def correctness_record(result: TestResult) -> CorrectnessTestResult:
 
 
 def performance_record(result: TestResult) -> PerformanceTestResult:
-    """The speed of a result; it ran successfully only where it is correct and was timed."""
+    """Make the speed record of a result; it ran successfully only if it is correct and was timed."""
     speedup = result.speedup if result.status == "passed" else None
     record = PerformanceTestResult(
         result.test.operation,
@@ -187,7 +195,7 @@ def performance_record(result: TestResult) -> PerformanceTestResult:
 def prepare_results_data(
     correctness_results: Iterable[CorrectnessTestResult], performance_results: Iterable[PerformanceTestResult]
 ) -> tuple[list[Row], list[Row], dict[str, Row]]:
-    """All records as rows, those of failed tests, and a summary by operation, as the guides have it."""
+    """Return all records as rows, those of failed tests, and a summary by operation, in the guides' form."""
     rows = [*map(_row, correctness_results), *map(_row, performance_results)]
     rows.sort(key=lambda row: (row["op_name"], row["args"]))
     summaries = {

@@ -32,7 +32,7 @@ from profkit.kernels.evaluation.suites.suite import Selection, Suite, find_suite
 class SuiteTest:
     """One call of an operation. Its arguments are made whenever they are read, with the same values each time.
 
-    Raises Skip where they cannot be made here. `settings` has the seed, and what the suite is called.
+    Raises Skip if they cannot be made here. `settings` has the seed, and the name of the suite.
     """
 
     test: EvaluationTest
@@ -41,12 +41,12 @@ class SuiteTest:
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """Its positional arguments, tensors on the suite's device."""
+        """Return its positional arguments, tensors on the suite's device."""
         return self._make()[0]
 
     @property
     def kwargs(self) -> dict[str, Any]:
-        """Its named arguments."""
+        """Return its named arguments."""
         return self._make()[1]
 
     def _make(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -65,15 +65,15 @@ def open_suite(
     traces: str | Path | None = None,
     seed: int | None = None,
 ) -> list[OpTest]:
-    """The operations of a suite with their tests: smoke, opinfo, torchbench, traced, or FILE.py, which is run here.
+    """Return the operations of a suite with their tests: smoke, opinfo, torchbench, traced, or FILE.py, run here.
 
-    All tests of an operation are its `correctness_tests`, those that are worth it its `performance_tests`, too. `ops`
-    are names or patterns, one with commas between them or a list; `device` is cuda where there is a GPU, `traces` the
-    file of the suite traced. Values follow from `seed`; without one nobody knows them beforehand. Raises UsageError
-    where there is no such suite, and for an operation or a dtype that it has not.
+    All tests of an operation are its `correctness_tests`, those that are worth it its `performance_tests`, too.
+    `ops` are names or patterns, one with commas between them or a list; `device` is cuda if there is a GPU,
+    `traces` the file of the suite traced. Values follow from `seed`; without one nobody knows them beforehand.
+    Raises UsageError if there is no such suite, and for an operation or a dtype that it does not have.
     """
     names = ops.split(",") if isinstance(ops, str) else ops
-    wanted = tuple(one.strip() for one in names if one.strip())
+    wanted = tuple(entry.strip() for entry in names if entry.strip())
     path = Path(traces) if traces is not None else None
     if is_file(str(name)):
         if path is not None:
@@ -91,11 +91,11 @@ def open_suite(
     opened = []
     tests = suite.tests(Selection(wanted, dtype))
     for operation, group in groupby(tests, key=lambda test: test.operation):
-        each = [SuiteTest(test, suite, settings) for test in group]
+        operation_tests = [SuiteTest(test, suite, settings) for test in group]
         op: Any = operation
         with suppress(LookupError):  # of a trace of another torch
             op = find_operator(operation)
-        opened.append(OpTest(op, each, [one for one in each if one.test.timed]))
+        opened.append(OpTest(op, operation_tests, [entry for entry in operation_tests if entry.test.timed]))
     return opened
 
 
@@ -106,32 +106,36 @@ class Backend:
     source: KernelSource
 
     def __getitem__(self, op: Any) -> Kernel:
-        """The kernel, whose file is run in this process. Raises KeyError without one, LoadError for a broken one."""
+        """Load the kernel, running its file in this process.
+
+        Raises KeyError without one, LoadError for a broken one.
+        """
         name = operation_name(op)
         if not self.source.has_kernel(name):
             raise KeyError(name)
         return self.source.load(name)
 
     def __contains__(self, op: Any) -> bool:
-        """Whether there is a kernel, by names alone: nothing is run."""
+        """Return whether there is a kernel, by names alone: nothing is run."""
         with suppress(UsageError):  # an operation of another library
             return self.source.has_kernel(operation_name(op))
         return False
 
     def __iter__(self) -> Iterator[str]:
-        """The names of its operations."""
+        """Iterate over the names of its operations."""
         return iter(self.source.operations())
 
     def __len__(self) -> int:
-        """How many operations it has."""
+        """Return the number of its operations."""
         return len(self.source.operations())
 
 
 def open_backend(name: str | Path = "aten", kernels: str | Path | None = None) -> Backend:
-    """The kernels of aten, flag_gems, a FOLDER or a FILE.py; `open_backend("directory", FOLDER)` is the same.
+    """Open the kernels of aten, flag_gems, a FOLDER or a FILE.py.
 
-    A kernel that is asked for is loaded in this process, and may do here what it likes. Raises UsageError for what is
-    not there, and MachineError for a backend that cannot be had.
+    `open_backend("directory", FOLDER)` is the same as `open_backend(FOLDER)`. A kernel that is requested is
+    loaded in this process, and may do here what it likes. Raises UsageError for what is not there, and
+    MachineError for a backend that cannot be had.
     """
     backend = str(name)
     if backend == "llm":

@@ -1,7 +1,7 @@
-"""One child process that is asked through a pipe: started, read within a time limit, ended with all that it started.
+"""Run a child process that answers through a pipe: start it, read within a time limit, end its whole tree.
 
-Questions and answers are lines of JSON: of a worker, of a kernel's process, of a place. Another thread may close it at
-any time. It says why it ended.
+Requests and answers are lines of JSON: of a worker, of a kernel's process, of a place. Another thread may
+close it at any time. The reason why it ended is reported.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class JobStatus(str, Enum):
 
 
 class WorkerEnded(Exception):
-    """The worker is gone. `status`: crash, timeout or out_of_memory.
+    """The worker is gone. `status`: crash, timeout or out_of_memory; cancelled if it was closed.
 
-    `last_line`: what it printed last; the text is the reason with it.
+    `last_line`: what it printed last; the text is the reason with that line.
     """
 
     def __init__(self, status: JobStatus, reason: str, last_line: str = "") -> None:
@@ -68,11 +68,12 @@ class WorkerEnded(Exception):
 class ChildProcess:
     """A process that reads requests from its standard input and answers on its standard output.
 
-    It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
-    with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
-    does not get what `without` names. Orphans are not its own where it is known that it starts no processes. While it
-    is waited for, its log is cut each second, and `look` called. `asks`: it gets SIGTERM
-    before it is killed, and some seconds to end. `reason_mark`: what stands in the line that says why it ended.
+    It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it
+    ends with that thread. `log` takes its standard error; `env` is set on top of this process's environment,
+    without the variables in `without`. `starts_others` False: it starts no processes, so no orphan is its own.
+    While it is waited for, its log is truncated each second if it is too long, and `look` is called. `asks`: it
+    gets SIGTERM and some seconds to end before it is killed. `reason_mark`: a text in the line that says why it
+    ended.
     """
 
     def __init__(
@@ -100,18 +101,18 @@ class ChildProcess:
 
     @property
     def running(self) -> bool:
-        """Whether there is a process to ask."""
+        """Return whether there is a process to ask."""
         return self._child is not None and self._child.poll() is None
 
     @property
     def pid(self) -> int:
-        """Its number, which is that of its process group, too. Raises WorkerEnded where there is none."""
+        """Return its id, which is that of its process group, too. Raises WorkerEnded if there is no process."""
         if self._child is None:
             raise _closed()
         return self._child.pid
 
     def start(self) -> None:
-        """Start it; one that was there before is killed. Raises WorkerEnded where it cannot be started."""
+        """Start it, and kill a former one. Raises WorkerEnded if it cannot be started."""
         from profkit.core.process_tree import ProcessTree, starting  # here: psutil costs 20 ms
 
         self.kill()
@@ -141,7 +142,7 @@ class ChildProcess:
             raise _closed()
 
     def send(self, data: bytes) -> None:
-        """Write to its standard input; it is killed where it reads nothing for ten minutes. Raises WorkerEnded."""
+        """Write to its standard input; kill it if it reads nothing for ten minutes. Raises WorkerEnded."""
         child, left = self._child, memoryview(data)
         if child is None or child.stdin is None:
             raise _closed()
@@ -160,7 +161,7 @@ class ChildProcess:
             raise self._end_reason(child) from None
 
     def read_line(self, timeout: float) -> bytes:
-        """The next line of its answers; it is killed where none comes in `timeout` seconds. Raises WorkerEnded."""
+        """Read the next line of its answers; kill it if none comes within `timeout` seconds. Raises WorkerEnded."""
         self._read_until(timeout, lambda unread: b"\n" in unread or len(unread) > LONGEST_ANSWER)
         line, _, self._unread = self._unread.partition(b"\n")
         return line
@@ -170,7 +171,7 @@ class ChildProcess:
         self.send(json.dumps(message).encode() + b"\n")
 
     def read_message(self, timeout: float) -> dict[str, Any] | bytes:
-        """The next line as an object of JSON; the line itself, where it is none. Otherwise as `read_line`."""
+        """Read the next line as a JSON object; return the line itself if it is none. Otherwise as `read_line`."""
         line = self.read_line(timeout)
         with contextlib.suppress(ValueError, RecursionError):
             if isinstance(message := json.loads(line), dict):
@@ -178,14 +179,14 @@ class ChildProcess:
         return line
 
     def read_bytes(self, count: int, timeout: float) -> bytes:
-        """The next `count` bytes of its answers, otherwise as `read_line`."""
+        """Read the next `count` bytes of its answers; otherwise as `read_line`."""
         self._read_until(timeout, lambda unread: len(unread) >= count)
         data, self._unread = self._unread[:count], self._unread[count:]
         return data
 
     @property
     def has_unread(self) -> bool:
-        """Whether it has written more than was read."""
+        """Return whether it has written more than was read."""
         child = self._child
         if self._unread or child is None or child.stdout is None:
             return bool(self._unread)
@@ -196,11 +197,11 @@ class ChildProcess:
         return bool(self._unread)
 
     def members_elsewhere(self) -> list[int]:
-        """What it has started and a signal to its process group does not reach (Linux)."""
+        """Return the processes it has started that a signal to its process group does not reach (Linux)."""
         return self._tree.members_elsewhere() if self._tree is not None else []
 
     def finish(self, patience: float) -> None:
-        """No more work: as `close`, but it gets `patience` seconds to end by itself."""
+        """Send no more work and give it `patience` seconds to end by itself; then close it."""
         child = self._child
         if child is not None and child.stdin is not None:
             with contextlib.suppress(OSError):
@@ -209,12 +210,12 @@ class ChildProcess:
         self.close()
 
     def close(self) -> None:
-        """No process any more, and none after it."""
+        """End the process, and start none again."""
         self.closed = True
         self.kill()
 
     def kill(self) -> None:
-        """No process any more, nor anything that it started."""
+        """Kill the process, and everything that it started."""
         child, self._child = self._child, None
         if child is None or self._tree is None:
             return
@@ -233,7 +234,7 @@ class ChildProcess:
                     pipe.close()
 
     def cut_log(self) -> None:
-        """Code that prints in each call would fill the disk."""
+        """Empty the log once it is too long: code that prints in each call would fill the disk."""
         with contextlib.suppress(OSError):
             if self._log.stat().st_size > LOG_LIMIT:
                 os.truncate(self._log, 0)
@@ -270,7 +271,7 @@ class ChildProcess:
             raise _closed() from None  # meanwhile another thread closed the pipe
 
     def _end_reason(self, child: subprocess.Popen[bytes]) -> WorkerEnded:
-        """Why the process ended: its exit status, what it printed last, and whether the kernel ran out of memory."""
+        """Build the error that says why the process ended: exit status, last output, and whether memory ran out."""
         try:
             status = child.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -282,7 +283,7 @@ class ChildProcess:
         return WorkerEnded(JobStatus.crash, f"its process {describe_status(status)}", self.last_words())
 
     def last_words(self) -> str:
-        """The last line that it has printed for people, or nothing."""
+        """Return the last line that it has printed for people, or an empty text."""
         with contextlib.suppress(OSError), open_regular(self._log) as log:
             log.seek(0, os.SEEK_END)
             log.seek(max(self._log_start, log.tell() - LAST_BYTES))
@@ -316,8 +317,8 @@ _BOOT = (
 class WorkerClient(ChildProcess):
     """One worker process, started when it is opened, and again after it ended.
 
-    `factory` makes its handler (`package.module:function`; see `execution.worker`), from `arguments`. `python` is the
-    interpreter, `env` is set on top of this process's environment, and `log` takes what the worker prints.
+    `factory` makes its handler (`package.module:function`; see `execution.worker`) from `arguments`. `python` is
+    the interpreter, `env` is set on top of this process's environment, and `log` takes what the worker prints.
     """
 
     def __init__(
@@ -333,20 +334,20 @@ class WorkerClient(ChildProcess):
         super().__init__(argv, env, log)
 
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
-        """Start it, and open its handler; what that says. Raises WorkerEnded."""
+        """Start the worker and open its handler; return what that says about itself. Raises WorkerEnded."""
         self.start()
         self.send_message({"ask": "open", "settings": dict(settings)})
         about: Json = self._answer(timeout, "opened").get("about")
         return about
 
     def run(self, data: Json, timeout: float) -> dict[str, Any]:
-        """What it says of a job's `data`: its `result`, or the `error` that it raised. Raises WorkerEnded."""
+        """Run a job on its `data`; return its `result`, or the `error` that it raised. Raises WorkerEnded."""
         self.cut_log()
         self.send_message({"ask": "run", "data": data})
         return self._answer(timeout, "result", "error")
 
     def _answer(self, timeout: float, *expected: str) -> dict[str, Any]:
-        """The next message. The process tree is killed where it does not come in `timeout` seconds."""
+        """Read the next message; kill the process tree if it does not come within `timeout` seconds."""
         message = self.read_message(timeout)
         if isinstance(message, bytes) or message.get("event") not in (*expected, "fatal"):
             # somebody's code wrote there

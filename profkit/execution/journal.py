@@ -1,12 +1,12 @@
-"""Outcomes on disk as they come, line by line: a campaign that ends at any moment is resumed where it was.
+"""Store outcomes on disk as they come, line by line: a campaign that ends at any moment can be resumed.
 
-The first line is the header, which says what the campaign is. Every other line has one outcome of a case, or notes what
-else was found out. The contract:
+The first line is the header, which describes the campaign. Every other line has one outcome of a case, or
+notes other findings. The contract:
 
 - After `settle` returned, the outcome survives the end of this process, however it ends. It survives the end of the
   machine a second later at most.
-- A line that was cut off, by a kill or a full disk, is the only one that is lost, and is removed when it is reopened.
-- A line that is damaged in another way is passed over; its outcome is missing.
+- A line that was cut off, by a kill or a full disk, is the only one that is lost, and is removed on reopening.
+- A line that is damaged in another way is skipped; its outcome is missing.
 - One process at a time can write a journal, by any of its threads.
 """
 
@@ -39,8 +39,8 @@ SYNC_SECONDS = 1.0  # a disk may take 30 ms for each, and a worker waits meanwhi
 class JournalFormat(Generic[T]):
     """What differs between journals. `schema` stands in the header.
 
-    `subject` is what the journal is of, `command` what begins or resumes one, `file` its name, `case` what an outcome
-    is of, and `outcome` the frozen type of one.
+    `subject` is what the journal records, `command` what begins or resumes one, `file` its name, `case` what an
+    outcome belongs to, and `outcome` the frozen type of one.
     """
 
     schema: str
@@ -53,7 +53,7 @@ class JournalFormat(Generic[T]):
 
 @dataclass
 class JournalContents(Generic[T]):
-    """What a journal holds: of a name that was noted twice, and of a case with two outcomes, the later one."""
+    """What a journal holds: the later value of a name that was noted twice, or of a case with two outcomes."""
 
     header: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class JournalContents(Generic[T]):
 
 
 class Journal(Generic[T]):
-    """A journal that is open to be added to."""
+    """A journal that is open for appending."""
 
     def __init__(self, path: Path, format: JournalFormat[T], file: int, contents: JournalContents[T]) -> None:
         self.path, self.contents, self.is_new = path, contents, not contents.size
@@ -73,26 +73,26 @@ class Journal(Generic[T]):
 
     @property
     def seconds(self) -> float:
-        """Of all calls together, this one as far as it is."""
+        """Return the seconds of all calls together, including this one so far."""
         return self.contents.seconds + self.session_seconds
 
     @property
     def session_seconds(self) -> float:
-        """Since it was opened."""
+        """Return the seconds since the journal was opened."""
         return monotonic() - self._start
 
     def settle(self, case: str, outcome: T) -> None:
-        """Store the outcome of a case, whole or not at all. Raises MachineError where the disk takes no more."""
+        """Store the outcome of a case, whole or not at all. Raises MachineError if the disk takes no more."""
         self._append({"case": case, "outcome": codec.to_plain_data(outcome)})
         self.contents.outcomes[case] = outcome
 
     def note(self, **facts: Any) -> None:
-        """Store what else is found out. Raises MachineError like `settle`."""
+        """Store other findings. Raises MachineError like `settle`."""
         self._append({"note": facts})
         self.contents.about.update(facts)
 
     def close(self) -> None:
-        """Store how long this call took, and write everything to the disk; no more is added."""
+        """Store how long this call took, write everything to the disk, and close the file."""
         with suppress(MachineError):
             self._append({})
         with suppress(OSError):
@@ -122,10 +122,10 @@ class Journal(Generic[T]):
 
 
 def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, Any]) -> Journal[T]:
-    """The journal in the folder, to go on; a new one with this header where there is none.
+    """Open the journal in the folder to continue it, or make a new one with this header.
 
-    Raises UnreadableReport where it is no such journal, UsageError where another process writes it now, and
-    MachineError where it cannot be written to.
+    Raises UnreadableReport if it is no such journal, UsageError if another process writes it now, and
+    MachineError if it cannot be written.
     """
     path, flags = folder / format.file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
     with writing(path, "--output FOLDER"):
@@ -152,7 +152,7 @@ def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, An
 
 
 def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
-    """All that can be read of the journal in the folder, whoever writes it. Raises UnreadableReport without one."""
+    """Read all that can be read of the journal in the folder, even while it is written. Raises UnreadableReport."""
     path = folder / format.file
     contents = JournalContents[T]({})
     for line, end in _lines(path, format):
@@ -179,7 +179,7 @@ def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
 
 
 def plain_request(request: Any) -> dict[str, Any]:
-    """A frozen request as a header has it; what each call says anew is left out: `folder`."""
+    """Convert a frozen request to plain data for a header, without `folder`, which each call gives anew."""
     plain = {name: getattr(request, name) for name in request.__dataclass_fields__ if name != "folder"}
     stored: dict[str, Any] = json.loads(_encode(codec.to_plain_data(plain)))
     return stored
@@ -188,7 +188,10 @@ def plain_request(request: Any) -> dict[str, Any]:
 def read_request(
     folder: Path, format: JournalFormat[Any], kind: type[T], contents: JournalContents[Any], **given: object
 ) -> T:
-    """The request behind a header, in this folder and with what is `given` anew. Raises UnreadableReport."""
+    """Build the request from a header, with this folder and the fields that are `given` anew.
+
+    Raises UnreadableReport.
+    """
     try:
         stored = codec.from_plain_data(dict[str, Any], contents.header.get("request"), "request")
         return codec.from_plain_data(kind, {**stored, **given, "folder": folder}, "request")
@@ -199,7 +202,10 @@ def read_request(
 
 
 def _lock(path: Path, format: JournalFormat[Any], file: int) -> None:
-    """Two runs that write one file would do everything twice. Raises UsageError where another one does."""
+    """Lock the journal: two runs that write one file would do everything twice.
+
+    Raises UsageError if another one does.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -212,7 +218,7 @@ def _lock(path: Path, format: JournalFormat[Any], file: int) -> None:
 
 
 def _lines(path: Path, format: JournalFormat[Any]) -> Iterator[tuple[Any, int]]:
-    """Each whole line that is JSON: what it says, and where it ends."""
+    """Yield each whole line that is JSON, with the offset of its end."""
     try:
         with open_regular(path) as file:
             end = 0

@@ -1,4 +1,4 @@
-"""Workers that share a queue of jobs, one for each device; every job gets one outcome, whatever becomes of them.
+"""Run a pool of workers that share a queue of jobs, one worker for each device.
 
 A job is JSON in. Whatever its worker does, it gets exactly one outcome.
 """
@@ -59,11 +59,11 @@ class JobOutcome:
 class WorkerPool:
     """Call `open`, then `run`; `put` and `close` at any time. `serving`: how many workers there are.
 
-    `settle` is called once for each job, by one thread at a time. `timeout`: seconds that one job may take. `settings`
-    go to the handler as it opens, with `first`: whether this is the first start of the first worker. A worker may be
-    lost with its machine: a job that was running is done once more by another worker, and a second loss is its outcome.
-    `check` gets the number of a slot, what its worker said as it opened, and what the first one said, and may raise
-    MachineError. `note` gets what is worth a line.
+    `settle` is called once for each job, by one thread at a time. `timeout`: seconds that one job may take.
+    `settings` go to the handler as it opens, with `first`: whether this is the first start of the first worker. A
+    worker may be lost with its machine: a job that was running is done once more by another worker, and a second
+    loss is its outcome. `check` gets the number of a slot, what its worker said as it opened, and what the first
+    one said, and may raise MachineError. `note` gets what is worth a line.
     """
 
     def __init__(
@@ -93,7 +93,10 @@ class WorkerPool:
         ]
 
     def open(self, tick: Callable[[], None] = lambda: None) -> Any:
-        """Start all workers; what the first one says as it opens. Raises MachineError where it cannot be started."""
+        """Start all workers; return what the first one says as it opens.
+
+        Raises MachineError if it cannot be started.
+        """
         for thread in self._threads:
             thread.start()
         while wait([self._first], TICK_SECONDS).not_done:
@@ -103,16 +106,17 @@ class WorkerPool:
         return self._first.result()
 
     def put(self, group: Sequence[Job]) -> None:
-        """One more group of jobs: who takes it does them one after the other."""
+        """Add one group of jobs, which a single worker does one after the other."""
         with self._settling:
             self._left += len(group)
         self._groups.put(group)
 
     def run(self, groups: Iterable[Sequence[Job]] | None, tick: Callable[[], None] = lambda: None) -> None:
-        """Give every job its outcome, with `tick` a few times a second; None: those that are put until it is closed.
+        """Give every job its outcome, with `tick` a few times a second.
 
-        Where no worker is left, the rest is `lost`, and `fault` says why. Where the pool is closed, or `tick` raises,
-        the rest is `cancelled`. What `settle` raises is raised, and the rest gets no outcome.
+        None: those that are put until it is closed. If no worker is left, the rest is `lost`, and `fault` says why.
+        If the pool is closed, or `tick` raises, the rest is `cancelled`. What `settle` raises is raised, and the rest
+        gets no outcome.
         """
         for group in groups or ():
             self.put(group)
@@ -140,13 +144,13 @@ class WorkerPool:
             raise self._error
 
     def close(self) -> None:
-        """No more work, and no workers."""
+        """Stop the work, and end the workers."""
         self._halt()
         for worker in self._workers:
             worker.close()
 
     def _halt(self) -> None:
-        """No more work."""
+        """Stop the work."""
         self._stop.set()
         self._end_threads()
 
@@ -189,7 +193,7 @@ class WorkerPool:
             self._first.set_exception(error)
 
     def _do_group(self, slot: int, worker: Worker, group: Sequence[Job]) -> None:
-        """Give every job its outcome. Raises MachineError; what is left of them then waits again."""
+        """Give every job of the group its outcome. Raises MachineError; the rest of them is then queued again."""
         left = list(group)
         try:
             while left and not self._stop.is_set():
@@ -235,14 +239,14 @@ class WorkerPool:
             self._end_if_done()
 
     def _give_up_slot(self, slot: int, fault: MachineError) -> None:
-        """A slot has no worker any more: the others go on without it."""
+        """Record that a slot has no worker any more: the others continue without it."""
         with self._settling:
             if not self._stop.is_set():
                 self.fault = self.fault or fault
                 self._gone += 1
                 # Not `serving`: another one may be gone already, and not have said so
-                if others := len(self._threads) - self._gone:
-                    self._note(f"worker {slot} is gone, {who_goes_on(others)}: {fault.message}")
+                if left := len(self._threads) - self._gone:
+                    self._note(f"worker {slot} is gone, {who_goes_on(left)}: {fault.message}")
 
     def _start(self, worker: Worker, *, first: bool = False) -> Json:
         reason = ""

@@ -1,11 +1,11 @@
-"""The inside of a worker process: requests as lines on stdin, answers as lines on what was its standard output.
+"""The inside of a worker process: requests come as lines on stdin, answers go to its first standard output.
 
-A worker runs one *handler*. It is made by a factory, which is named `package.module:function` and gets the arguments
-of the `WorkerClient`. What anybody's code prints goes to the worker's log. A handler has
+A worker runs one *handler*. It is made by a factory, which is named `package.module:function` and gets the
+arguments of the `WorkerClient`. What other code prints goes to the worker's log. A handler has
 
-- `open(settings)`, which makes it ready for jobs, its device too, and gives what the pool's caller wants to know of it,
-- `run(data)`, which does the job that the data say, and gives its value. An exception is the outcome `error`
-  (`out_of_memory` for a MemoryError); it raises DeviceError where the device does not answer any more.
+- `open(settings)`, which prepares it and its device for jobs, and returns what the pool's caller wants to know of it,
+- `run(data)`, which does the job that the data describe, and returns its value. An exception is the outcome `error`
+  (`out_of_memory` for a MemoryError); it raises DeviceError if the device no longer answers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 
 class DeviceError(Exception):
-    """The device answers no more. Its job ends as a crash, and the pool starts a new worker."""
+    """The device no longer answers. Its job ends as a crash, and the pool starts a new worker."""
 
 
 def start(arguments: Sequence[str]) -> None:
@@ -45,7 +45,7 @@ def start(arguments: Sequence[str]) -> None:
 
 
 def search_own_modules_last() -> None:
-    """The working directory behind everything else: a file in it that is called torch.py is not torch."""
+    """Move the working directory to the end of sys.path: a file torch.py in it is not torch."""
     with suppress(OSError):  # a directory that is gone
         here = str(Path.cwd())
         sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
@@ -113,12 +113,12 @@ def limit_memory(free: int | None) -> None:
 
 
 def kills_for_memory() -> int | None:
-    """How many processes the kernel has killed on this machine because memory ran out; None where it is not known."""
+    """Return how many processes the kernel has killed here because memory ran out; None if that is not known."""
     return _number_in("/proc/vmstat", "oom_kill ")
 
 
 def _number_in(path: str, name: str) -> int | None:
-    """The number behind a name in a file of Linux."""
+    """Return the number after a name in a file of Linux."""
     with suppress(OSError, ValueError, IndexError):
         for line in Path(path).read_text().splitlines():
             if line.startswith(name):

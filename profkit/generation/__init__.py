@@ -1,1 +1,1 @@
-"""A language model writes kernels, and their evaluation tells it what to change."""
+"""Let a language model write kernels, and tell it from their evaluation what to change."""

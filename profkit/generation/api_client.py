@@ -1,7 +1,7 @@
-"""A model behind an HTTP interface, asked with its vendor's package: that waits, tries again and types its errors.
+"""Models behind an HTTP interface, called with their vendor's package, which waits and retries.
 
-OpenAI's interface for chats, which vLLM, llama.cpp and most gateways speak too, and Anthropic's. All requests run in
-one event loop, so that `close` ends them at once, also between two tries.
+OpenAI's interface for chats, which vLLM, llama.cpp and most gateways speak too, and Anthropic's. All requests
+run in one event loop, so that `close` ends them at once, also between two tries.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _EXAMPLES = {"openai": "http://HOST:PORT/v1", "anthropic": "http://HOST:PORT"}
 class ApiModel(Model):
     """What the models of all services have in common. `url` is None for the provider's own service.
 
-    Raises MachineError where the package is not installed.
+    Raises MachineError if the package is not installed.
     """
 
     def __init__(self, options: ModelOptions, key: Key, url: str | None, ledger: Ledger) -> None:
@@ -93,18 +93,18 @@ class ApiModel(Model):
 
     @abstractmethod
     def _make_api(self, package: Any, **how: Any) -> Any:
-        """The package's own client."""
+        """Make the package's own client."""
 
     @abstractmethod
     async def _request(self, messages: Sequence[ChatMessage]) -> Any:
-        """Send a conversation; the package's raw response."""
+        """Send a conversation, and return the package's raw response."""
 
     @abstractmethod
     def _read(self, document: Any) -> Answer:
-        """The answer in what the package read. Raises ValueError where it is none."""
+        """Extract the answer from the parsed response. Raises ValueError if there is none."""
 
     def ask(self, messages: Sequence[ChatMessage], report: Callable[[str], None] = lambda _: None) -> Answer:
-        """Its answer; see `Model`. What was set aside for a request whose end nobody knows is spent."""
+        """Return its answer; see `Model`. If a request timed out, all the tokens reserved for it count as spent."""
         reserved = self._ledger.reserve(messages, self._options.answer_tokens, self._closed)
         spent = reserved
         try:
@@ -122,7 +122,7 @@ class ApiModel(Model):
             self._ledger.settle(reserved, spent)
 
     def close(self) -> None:
-        """Ends what is being asked, by whichever thread."""
+        """End the requests under way, whichever thread waits for them."""
         with self._lock:
             self._closed.set()
             under_way = list(self._under_way)
@@ -137,7 +137,7 @@ class ApiModel(Model):
         return self._read(document)
 
     def _wait(self, request: Coroutine[Any, Any, Answer], report: Callable[[str], None]) -> Answer:
-        """What the event loop makes of a request. Raises what the request raises, Cancelled after `close`."""
+        """Wait for a request in the event loop. Raises what the request raises, and Cancelled after `close`."""
         with self._lock:
             if self._closed.is_set():
                 request.close()
@@ -156,7 +156,7 @@ class ApiModel(Model):
                 self._under_way.discard(future)
 
     def _failure(self, error: Exception) -> Exception:
-        """The failure that a user sees; the error itself where it is our own defect."""
+        """Convert an error to the failure that a user sees; return it unchanged if it is a defect of profkit."""
         name = next((name for name in _class_names(error) if name in _FAULTS), None)
         if name is None:
             return error
@@ -176,8 +176,8 @@ class ApiModel(Model):
             "example": _EXAMPLES[self.provider],
         }
         words = shorten(" ".join(without_keys(words).split()), _LONGEST)
-        said = sentence.format(**values) + (f" ({words})" if words else "")
-        return ModelFailed(said, fix.format(**values) if fix else None, permanent=permanent)
+        message = sentence.format(**values) + (f" ({words})" if words else "")
+        return ModelFailed(message, fix.format(**values) if fix else None, permanent=permanent)
 
 
 def _class_names(error: Exception) -> list[str]:
@@ -186,14 +186,14 @@ def _class_names(error: Exception) -> list[str]:
 
 @lru_cache
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """The loop of this process, in a thread that ends with it."""
+    """Return this process's loop, which runs in a thread that ends with it."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="model requests", daemon=True).start()
     return loop
 
 
 class OpenAIModel(ApiModel):
-    """A model that is asked with the package `openai`."""
+    """A model called with the package `openai`."""
 
     provider = "openai"
 
@@ -220,7 +220,7 @@ class OpenAIModel(ApiModel):
 
 
 class AnthropicModel(ApiModel):
-    """A model that is asked with the package `anthropic`."""
+    """A model called with the package `anthropic`."""
 
     provider = "anthropic"
 

@@ -1,4 +1,4 @@
-"""The model that a user's options mean, ready to be asked; and whether it answers at all."""
+"""Choose the model that a user's options mean, and check whether it answers at all."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NO_KEY = "none"  # what a server on this machine gets where the user has no key
 
 
 def make_model(options: ModelOptions) -> Model:
-    """The model that the options mean. Secrets leave the environment of this process.
+    """Make the model that the options mean, and take secrets out of this process's environment.
 
-    Raises UsageError for options that do not go together, MachineError where a package is missing, and ModelFailed
-    where there is no key.
+    Raises UsageError for options that do not go together, MachineError if a package is missing, and ModelFailed
+    if there is no key.
     """
     check_options(options)
     provider = provider_of(options)
@@ -54,7 +54,10 @@ def make_model(options: ModelOptions) -> Model:
 
 
 def check_listening(url: str) -> None:
-    """Raises ModelFailed where nothing listens at an address of this machine: the package tries for half a minute."""
+    """Raise ModelFailed if nothing listens at an address of this machine.
+
+    The package would try for half a minute.
+    """
     parts = urlsplit(url)
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -65,7 +68,7 @@ def check_listening(url: str) -> None:
 
 
 def check_options(options: ModelOptions) -> None:
-    """Raises UsageError for options that contradict each other, or mean nothing."""
+    """Raise UsageError for options that contradict each other, or mean nothing."""
     if options.provider is not None and options.provider not in get_args(Provider):
         raise UsageError(
             f"no provider is called {options.provider}", f"--provider {'|'.join(get_args(Provider))}"
@@ -92,7 +95,10 @@ def _check_address(name: str, address: str) -> None:
 
 
 def provider_of(options: ModelOptions) -> Provider:
-    """Who is asked: what the user says, or else by the key that is there; with an address OpenAI's dialect."""
+    """Return the provider: the one named, or else by the key that is set; OpenAI's dialect with an address alone.
+
+    Raises UsageError if --key-env is given without a provider, ModelFailed if there is neither.
+    """
     if options.command is not None:
         return "command"
     if options.provider is not None:

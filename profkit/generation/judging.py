@@ -1,6 +1,7 @@
-"""A judge that stays for the whole generation; a kernel that is tested or profiled has the device for itself.
+"""The judge of a generation, kept for all of it; a kernel has the device to itself while tested or profiled.
 
-The profile of an attempt is made by a process of its own, `python -m profkit.generation.judging`, which a Ctrl-C ends.
+The profile of an attempt is made by a process of its own, `python -m profkit.generation.judging`, which a
+Ctrl-C ends.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ MOST_SECONDS = 1800.0
 
 
 class Stopped(Exception):
-    """The generation ends while a kernel is judged."""
+    """The generation ended while a kernel was judged."""
 
 
 @dataclass(frozen=True)
 class KernelFile:
-    """A kernel to be judged: its operation, its file, and the folder that its evaluation gets."""
+    """A kernel to be judged: its operation, its file, and the folder for its evaluation."""
 
     operation: str
     file: Path
@@ -63,7 +64,7 @@ class KernelFile:
 
 
 class AttemptJudge:
-    """The judge of a generation. `open`, then `alone` by any thread; `close` at any time."""
+    """The judge of a generation. Call `open`, then `alone` from any thread; `close` at any time."""
 
     def __init__(self, request: GenerationRequest, progress: Progress, scratch: str) -> None:
         self.about: dict[str, Any] = {}
@@ -80,14 +81,14 @@ class AttemptJudge:
         self._thread = threading.Thread(target=self._run, name="judge", daemon=True)
 
     def open(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """Start it; what it says of tests and device. Raises MachineError, UsageError."""
+        """Start the judge; return what it says about tests and device. Raises MachineError, UsageError."""
         self.about = self._pool.open(tick)
         self._thread.start()
         return self.about
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Inside the block nobody else has the device. Raises Stopped."""
+        """Hold the device alone during the block. Raises Stopped."""
         while not self._alone.acquire(timeout=LOOK_SECONDS):
             if self._stop.is_set():
                 raise Stopped
@@ -97,9 +98,10 @@ class AttemptJudge:
             self._alone.release()
 
     def judge(self, kernel: KernelFile) -> EvaluationDocument:
-        """Every test of the kernel's operation; the evaluation, whose journal is in the kernel's folder.
+        """Run every test of the kernel's operation.
 
-        Raises Stopped, and MachineError where the judge cannot be started again or the disk takes no more.
+        Return the evaluation, whose journal is in the kernel's folder. Raises Stopped, and MachineError if the judge
+        cannot be started again or the disk takes no more.
         """
         source = SourceRequest("source", (str(kernel.file.resolve()),), kernel.code, kernel.operation)
         settings = replace(
@@ -131,7 +133,7 @@ class AttemptJudge:
             journal.close()
 
     def close(self) -> None:
-        """No judge any more; what is being judged ends with Stopped."""
+        """End the judge; what is being judged ends with Stopped."""
         self._stop.set()
         self._pool.close()
 
@@ -153,13 +155,13 @@ class AttemptJudge:
 
 
 class NoProfile(Exception):
-    """There is no profile, and why."""
+    """There is no profile; the text says why."""
 
 
 def profile_attempt(folder: Path, depth: str, cancel: threading.Event) -> tuple[TestResult, RunDocument]:
-    """The slowest test of the evaluation in `folder` with its run.
+    """Profile the slowest test of the evaluation in `folder`; return it with its run.
 
-    Raises NoProfile where there is no whole one, and Interrupted where `cancel` was set.
+    Raises NoProfile if there is no complete one, and Interrupted if `cancel` was set.
     """
     command = (sys.executable, "-m", "profkit.generation.judging", str(folder), depth)
     log = folder / "profile.log"
@@ -175,15 +177,15 @@ def profile_attempt(folder: Path, depth: str, cancel: threading.Event) -> tuple[
 
 
 class _Log(Silent):
-    """Progress that only says what is worth a line: why there is no profile."""
+    """Progress that only prints notes: why there is no profile."""
 
     def note(self, text: str) -> None:
-        """Into the log."""
+        """Write a note to the log."""
         print(text, flush=True)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Profile the slowest test of the evaluation in the folder `argv[0]`, as deep as `argv[1]`; the exit code."""
+    """Profile the slowest test of the evaluation in folder `argv[0]` at depth `argv[1]`; return the exit code."""
     folder = Path(argv[0])
     try:
         request, document = read_request(folder), read_document(folder)

@@ -1,4 +1,4 @@
-"""What is secret of a user's accounts: keys and parts of addresses, taken out of the environment and of every text."""
+"""Keep a user's secrets, keys and parts of addresses, out of the environment and of every text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Key:
 
 
 class _Vault:
-    """What was taken out of the environment of this process, and what no text may show."""
+    """What was taken out of this process's environment, and what no text may show."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -49,7 +49,7 @@ _vault = _Vault()
 
 
 def find_key(*variables: str) -> Key | None:
-    """The first of these variables that holds a key, in the environment or taken out of it already."""
+    """Return the first of these variables that holds a key, in the environment or already taken out of it."""
     for variable in variables:
         if value := os.environ.get(variable, _vault.taken.get(variable, "")).strip():
             return Key(variable, value)
@@ -59,8 +59,9 @@ def find_key(*variables: str) -> Key | None:
 def hide_secrets(named: str | None = None) -> None:
     """Take whatever may be secret, and the variables that are `named` (A,B), out of this process's environment.
 
-    So no kernel and no program inherits one. A process on Linux shows the environment that it began with, so others of
-    this user are kept from reading it. What the packages would log has headers in it: they log faults alone.
+    So no kernel and no program inherits one. A process on Linux shows the environment that it began with, so
+    other processes of this user are kept from reading it. What the packages would log has headers in it: they log
+    faults alone.
     """
     shown_nowhere = (*_OF_MODELS, *_HEADERS, *_names(named))
     with _vault.lock:
@@ -83,13 +84,13 @@ def _names(named: str | None) -> tuple[str, ...]:
 
 
 def learn_secret(value: str) -> None:
-    """From now on no text shows `value`."""
+    """Keep `value` out of every text from now on."""
     with _vault.lock:
         _learn(value)
 
 
 def learn_address(url: str) -> None:
-    """From now on no text shows the user and the password of an address."""
+    """Keep the user and the password of an address out of every text from now on."""
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
         for value in filter(None, (parts.username, parts.password)):
@@ -103,13 +104,13 @@ def _learn(value: str) -> None:
 
 
 def command_keys(named: str | None) -> dict[str, str]:
-    """The keys that a program of `--command` gets: those of `--key-env`, else what asks a model; no other key."""
+    """Return the keys for a program of `--command`: those of `--key-env`, else the models' usual ones; no others."""
     names = _names(named) or _OF_MODELS
     return {name: _vault.taken[name] for name in names if name in _vault.taken}
 
 
 def without_keys(text: str) -> str:
-    """A text without keys: neither whole, nor long parts of one."""
+    """Remove keys from a text, whole ones and long parts of them."""
     for secret in sorted(_vault.secrets, key=len, reverse=True):
         text = text.replace(secret, _GONE)
         if len(secret) > _PART:
@@ -118,7 +119,7 @@ def without_keys(text: str) -> str:
 
 
 def _without_parts(text: str, secret: str) -> str:
-    """Every run of at least 8 characters that the secret has, too, is taken out."""
+    """Remove every run of at least 8 characters that also stands in the secret."""
     pieces = []
     place = start = 0
     while place + _PART <= len(text):
@@ -134,17 +135,17 @@ def _without_parts(text: str, secret: str) -> str:
 
 
 def server_of(url: str) -> str:
-    """Host and port of an address: never a user or a password."""
+    """Return host and port of an address: never a user or a password."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
-    """A command line whose addresses have no user, password or query."""
+    """Remove user, password and query from the addresses in a command line."""
     return tuple(_QUERY.sub(r"\1", _USER.sub(r"\1", word)) for word in words)
 
 
 def is_local(url: str) -> bool:
-    """Whether an address is of this machine."""
+    """Return whether an address is of this machine."""
     host = urlsplit(url).hostname or ""
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
@@ -152,7 +153,10 @@ def is_local(url: str) -> bool:
 
 
 def http_options(url: str | None) -> dict[str, Any]:
-    """How the HTTP library is to be used: a key goes nowhere but where the user sends it, and here past any proxy."""
+    """Return options for the HTTP library: no redirects, so that a key goes nowhere else.
+
+    No proxy for local servers.
+    """
     options: dict[str, Any] = {"follow_redirects": False}
     if url is not None and is_local(url):
         host = urlsplit(url).hostname or ""

@@ -1,4 +1,4 @@
-"""The loop of one operation: ask, take the code, judge it, look why it is slow, say so, and ask again."""
+"""The loop of one operation: ask for a kernel, extract the code, judge it, give feedback, and ask again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_REPEATED = 3  # answers with the same code, one after the other: it has no 
 class LoopTools:
     """What the loops of all operations share.
 
-    `report` gets an operation and what is done with it just now, `note` what is worth a line of its own.
+    `report` gets an operation and what is being done with it, `note` what is worth a line of its own.
     """
 
     request: GenerationRequest
@@ -69,10 +69,10 @@ class OperationLoop:
         self._real_folder = tools.request.folder.resolve()
 
     def run(self) -> None:
-        """Attempts until there is a reason to stop, which is stored.
+        """Make attempts until there is a reason to stop, which is stored.
 
-        Raises ModelFailed where no other operation can be asked either, MachineError where nothing can be judged or
-        written, Stopped and Cancelled where the generation ends.
+        Raises ModelFailed if no other operation can be asked either, MachineError if nothing can be judged or
+        written, Stopped and Cancelled if the generation ends.
         """
         operation, campaign = self._task.operation, self._tools.campaign
         try:
@@ -96,7 +96,7 @@ class OperationLoop:
         return attempts_of(self._tools.campaign.journal.contents, self._task.operation)
 
     def _reason_to_stop(self, *judged: Attempt) -> StopReason:
-        """By the attempts that are stored, and those that are `judged` and not stored yet."""
+        """Return the reason to stop by the stored attempts, and those that are `judged` and not stored yet."""
         return reason_to_stop([*self._attempts, *judged], self._limits.attempts)
 
     # ---------------------------------------------------------------- one attempt
@@ -110,20 +110,20 @@ class OperationLoop:
         self._write(f"attempt_{number}{ANSWER}", answer.text)
         file = self._path(f"attempt_{number}.py")
         if answer.stop == "refused":
-            found = FoundCode("", Fact("answer-declined"), "no-answer")
+            code = FoundCode("", Fact("answer-declined"), "no-answer")
         else:
-            found = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
+            code = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
         tokens = answer.input_tokens, answer.output_tokens
-        attempt = Attempt(number, found.fault or "no-code", *tokens, reason=found.problem)
-        kernel = JudgedKernel(found.code, file.name, problem=found.problem)
-        if found.code:
-            self._write(f"attempt_{number}.py", found.code)
+        attempt = Attempt(number, code.fault or "no-code", *tokens, reason=code.problem)
+        kernel = JudgedKernel(code.code, file.name, problem=code.problem)
+        if code.code:
+            self._write(f"attempt_{number}.py", code.code)
             attempt = replace(attempt, file=self._relative(file))
-        if not found.fault and (same := self._same_as(found.code)):
+        if not code.fault and (same := self._same_as(code.code)):
             problem = Fact.of("same-file", number=same)
             attempt = replace(attempt, status="repeated", reason=problem)
             kernel = replace(kernel, problem=problem)
-        elif not found.fault:
+        elif not code.fault:
             attempt, kernel = self._judge(attempt, kernel, file)
         feedback = self._feedback(attempt, kernel)
         return replace(
@@ -131,7 +131,7 @@ class OperationLoop:
         )
 
     def _judge(self, attempt: Attempt, kernel: JudgedKernel, file: Path) -> tuple[Attempt, JudgedKernel]:
-        """Every test of it, and the profile of the slowest where another attempt may learn from that."""
+        """Run every test of an attempt, and profile the slowest one if another attempt may learn from that."""
         tools, operation = self._tools, self._task.operation
         folder = self._folder / f"attempt_{attempt.number}"
         tools.report(operation, f"{file.stem}: waiting for the judge")
@@ -168,7 +168,7 @@ class OperationLoop:
         )
 
     def _same_as(self, code: str) -> int | None:
-        """The earlier attempt with the same code, but for spaces at the ends of lines."""
+        """Return the earlier attempt with the same code, except for spaces at the ends of lines."""
         for attempt in self._attempts:
             if attempt.file and _stripped(self._read(attempt.file)) == _stripped(code):
                 return attempt.number
@@ -177,7 +177,10 @@ class OperationLoop:
     # ---------------------------------------------------------------- what the model sees
 
     def _conversation(self) -> tuple[ChatMessage, ...]:
-        """The task, then the best attempt and the last one, each with its feedback; the last two if none is correct."""
+        """Build the messages: the task, then the best and the last attempt with their feedback.
+
+        The last two attempts if none is correct.
+        """
         attempts = list(self._attempts)
         best = best_attempt(attempts)
         shown = attempts[-2:] if best is None else [best, *attempts[-1:]]
@@ -204,7 +207,7 @@ class OperationLoop:
     # ---------------------------------------------------------------- files
 
     def _make_folder(self) -> None:
-        """The operation's. Raises MachineError where something else is in its place."""
+        """Make the operation's folder. Raises MachineError if something else is in its place."""
         self._folder.mkdir(exist_ok=True)
         if self._folder.resolve() != self._real_folder / self._name:
             raise MachineError(
@@ -219,7 +222,7 @@ class OperationLoop:
         return path.relative_to(self._tools.request.folder).as_posix()
 
     def _read(self, path: str) -> str:
-        """A file of the generation. What a kernel has put in its place, a link or a pipe, is not followed."""
+        """Read a file of the generation, but not a link or a pipe that a kernel put in its place."""
         file = self._tools.request.folder / path
         if file.exists() and not (file.is_file() and file.resolve() == self._real_folder / path):
             raise MachineError(
@@ -235,7 +238,7 @@ class OperationLoop:
 
 
 def reason_to_stop(attempts: Sequence[Attempt], most: int) -> StopReason:
-    """Why there is no further attempt after these, of `most`; empty where one follows."""
+    """Return why no attempt follows after these, of `most`; empty if one does."""
     best = best_attempt(attempts)
     if best is not None:
         if best.speedup is None:
@@ -268,7 +271,7 @@ def _with_results(attempt: Attempt, document: EvaluationDocument) -> Attempt:
 
 
 def _history(attempts: Sequence[Attempt]) -> Iterator[str]:
-    """A line for each attempt, where there are several."""
+    """Yield a line for each attempt if there are several."""
     best = best_attempt(attempts)
     if len(attempts) > 1:
         for attempt in attempts:

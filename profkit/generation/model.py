@@ -1,7 +1,7 @@
-"""What a model is to the rest of profkit: messages in; a text, its tokens and why it ends out.
+"""The interface of a model: messages in; a text, its tokens and the reason for its end out.
 
-Around it a ledger, which refuses a request that could pass a limit; and the model that is a program of the user's
-instead of an interface: `--command "my-agent {prompt} {output}"`.
+Also a ledger, which refuses a request that could exceed a limit; and the model that is a program of the
+user's instead of an interface: `--command "my-agent {prompt} {output}"`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _LAST_LINES, _LONGEST = 5, 400  # of what a program says of its failure
 class ModelOptions:
     """Which model is asked, how, and for how much.
 
-    None is what the environment says, or no limit. `timeout`: seconds for an answer. `retries` of a request at most.
-    `spent` are the tokens, in and out, of what goes on here.
+    None is what the environment says, or no limit. `timeout`: seconds for an answer. `retries` of a request at
+    most. `spent` are the tokens, in and out, of earlier sessions.
     """
 
     provider: str | None = None
@@ -64,7 +64,7 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model answered. Tokens are None where nobody says."""
+    """A model's answer. Tokens are None if nobody reports them."""
 
     text: str
     stop: StopCause = "end"
@@ -75,8 +75,8 @@ class Answer:
 class Model(ABC):
     """A model that can be asked, by several threads at once.
 
-    `provider` is openai, anthropic or command; `name` of a command its program. `server` is its host and port, empty
-    for a command; `address` what to store of it, empty for a provider's own.
+    `provider` is openai, anthropic or command; `name` of a command its program. `server` is its host and port,
+    empty for a command; `address` what to store of it, empty for a provider's own.
     """
 
     provider: str
@@ -86,15 +86,15 @@ class Model(ABC):
 
     @abstractmethod
     def ask(self, messages: Sequence[ChatMessage], report: Callable[[str], None] = lambda _: None) -> Answer:
-        """Its answer to a conversation, of which the last message is a user's.
+        """Return its answer to a conversation, whose last message is a user's.
 
-        `report` gets how it goes, a few words at a time: `no answer for 20 s`. Raises
-        ModelFailed where it cannot be asked, or does not answer after all retries; Cancelled after `close`.
+        `report` gets the progress, a few words at a time: `no answer for 20 s`. Raises ModelFailed if it cannot be
+        asked, or does not answer after all retries; Cancelled after `close`.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Ends what is being asked, by whichever thread."""
+        """End the requests under way, whichever thread waits for them."""
 
 
 class ModelFailed(MachineError):
@@ -106,7 +106,7 @@ class ModelFailed(MachineError):
 
 
 class BudgetSpent(Exception):
-    """Another request could take more than is left of the tokens."""
+    """Another request could take more tokens than are left."""
 
 
 class Cancelled(Exception):
@@ -126,9 +126,9 @@ class Ledger:
         self._changed = threading.Condition()
 
     def reserve(self, messages: Sequence[ChatMessage], answer_tokens: int, closed: threading.Event) -> Tokens:
-        """Set aside what a request may take; waits where only what others have set aside is in its way.
+        """Reserve what a request may take; wait if only other reservations are in its way.
 
-        Raises BudgetSpent where it could pass a limit, Cancelled once `closed` is set.
+        Raises BudgetSpent if it could exceed the limit, Cancelled once `closed` is set.
         """
         characters = sum(len(message.text) for message in messages)
         wanted = math.ceil(characters / _FEWEST_CHARACTERS), answer_tokens
@@ -144,20 +144,20 @@ class Ledger:
                 self._changed.wait(_LOOK_SECONDS)
 
     def settle(self, reserved: Tokens, took: Tokens) -> None:
-        """Replace what was set aside by what the request took."""
+        """Replace a reservation by what the request took."""
         with self._changed:
             self._reserved.remove(reserved)
             self.spent = self.spent[0] + took[0], self.spent[1] + took[1]
             self._changed.notify_all()
 
     def _fits(self, more: Sequence[Tokens]) -> bool:
-        """Whether these, on top of what is spent, stay within the limit."""
+        """Return whether these, on top of what is spent, stay within the limit."""
         most = self.limits.tokens
         return most is None or sum(map(sum, [self.spent, *more])) <= most
 
 
 def words_of(command: str) -> tuple[str, ...]:
-    """The words of a command, which no shell sees. Raises UsageError for one without {prompt}, or with open quotes."""
+    """Split a command into words without a shell. Raises UsageError if it lacks {prompt}, or quotes are open."""
     example = '--command "my-agent {prompt} {output}"'
     try:
         words = tuple(shlex.split(command))
@@ -171,11 +171,11 @@ def words_of(command: str) -> tuple[str, ...]:
 
 
 class ProgramModel(Model):
-    """Each conversation is one run of the program, in the current directory, with `command_keys`.
+    """A program that answers: each conversation is one run in the current directory, with `command_keys`.
 
-    {prompt} is the path of a file with the conversation, {output} the path of one that the program writes; without
-    {output} in the command its standard output counts. One that writes more than `MOST_BYTES` is ended at once, and
-    one that takes too long. How many tokens it takes nobody says.
+    {prompt} is the path of a file with the conversation, {output} the path of one that the program writes;
+    without {output} in the command its standard output counts. A program that writes more than `MOST_BYTES` is
+    ended at once, and so is one that takes too long. Nobody reports how many tokens it takes.
     """
 
     provider = "command"
@@ -187,7 +187,10 @@ class ProgramModel(Model):
         self._closed = threading.Event()
 
     def ask(self, messages: Sequence[ChatMessage], report: Callable[[str], None] = lambda _: None) -> Answer:
-        """What it writes; see `Model`. A program that fails may do better with another conversation."""
+        """Run the program and return what it writes; see `Model`.
+
+        After a failure, another conversation may succeed.
+        """
         with TemporaryFolder() as folder:
             prompt, output, printed = (Path(folder, name) for name in ("prompt.md", "kernel.py", "printed"))
             prompt.write_text(conversation_text(messages), encoding="utf-8")
@@ -206,13 +209,13 @@ class ProgramModel(Model):
             if text.strip():
                 return Answer(text)
             what = "wrote nothing to {output}" if writes else "printed nothing"
-            said = what if outcome.ok else outcome.ending()
+            ending = what if outcome.ok else outcome.ending()
             lines = [line.strip() for line in outcome.output_tail.splitlines() if line.strip()]
             last = shorten(without_keys(" / ".join(lines[-_LAST_LINES:])), _LONGEST)
-            raise ModelFailed(f"{self.name} {said}{': ' if last else ''}{last}", permanent=False)
+            raise ModelFailed(f"{self.name} {ending}{': ' if last else ''}{last}", permanent=False)
 
     def close(self) -> None:
-        """Ends all its runs, with what they started."""
+        """End all its runs, with what they started."""
         self._closed.set()
 
     def _run(self, words: Sequence[str], printed: Path, look: Callable[[float], None]) -> ProcessOutcome:
@@ -232,7 +235,7 @@ class ProgramModel(Model):
 
 
 def conversation_text(messages: Sequence[ChatMessage]) -> str:
-    """A conversation as one text; one message alone as it is."""
+    """Join a conversation to one text; a single message stays as it is."""
     if len(messages) == 1:
         return messages[0].text
     return "\n\n".join(f"# {message.role.capitalize()}\n\n{message.text}" for message in messages) + "\n"

@@ -1,6 +1,7 @@
-"""What a model is asked: the operation, the calls that will be tested, the device, the language, and the rules.
+"""Build the prompt: the operation, the calls that will be tested, the device, the language, and the rules.
 
-And the kernel in its answer: one code block of it, or what is wrong with the answer, as a sentence for the model.
+And extract the kernel from the answer: one code block of it, or what is wrong with the answer, as a sentence
+for the model.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ Answer with the whole file in one block that begins with ```python."""
 
 @dataclass(frozen=True)
 class KernelTask:
-    """What is to be written. `schema` is PyTorch's own; the file must define `function`."""
+    """A kernel to be written. `schema` is PyTorch's own; the file must define `function`."""
 
     operation: str
     function: str
@@ -59,7 +60,7 @@ class KernelTask:
 
 
 def first_messages(task: KernelTask) -> tuple[ChatMessage, ...]:
-    """The beginning of the conversation on a task."""
+    """Return the beginning of the conversation on a task."""
     return ChatMessage("system", SYSTEM), ChatMessage("user", "\n".join(_describe(task)).strip() + "\n")
 
 
@@ -70,7 +71,7 @@ def device_facts(
     gpu: Gpu | None,
     ceilings: Mapping[str, MeasuredCeilings],
 ) -> tuple[str, ...]:
-    """What is known of the device, a line each; `ceilings` are the measured peaks by dtype, "" for all others."""
+    """Describe the device, a line each; `ceilings` are the measured peaks by dtype, "" for all others."""
     lines = [name]
     if gpu is not None:
         lines.append(
@@ -110,12 +111,12 @@ def _describe(task: KernelTask) -> Iterator[str]:
 
 
 def _test_lines(tests: Sequence[EvaluationTest]) -> Iterator[str]:
-    """The timed ones first, then those that differ most in length: every kind of argument is seen."""
+    """Yield the tests: timed ones first, then others spread evenly, so that every kind of argument is shown."""
     timed = [test for test in tests if test.timed]
-    others = [test for test in tests if not test.timed]
-    step = max(1, -(-len(others) // max(1, SHOWN_TESTS - min(len(timed), SHOWN_TESTS // 2))))
-    shown = timed[: SHOWN_TESTS // 2] if others else timed[:SHOWN_TESTS]
-    shown = [*shown, *others[::step]][:SHOWN_TESTS]
+    untimed = [test for test in tests if not test.timed]
+    step = max(1, -(-len(untimed) // max(1, SHOWN_TESTS - min(len(timed), SHOWN_TESTS // 2))))
+    shown = timed[: SHOWN_TESTS // 2] if untimed else timed[:SHOWN_TESTS]
+    shown = [*shown, *untimed[::step]][:SHOWN_TESTS]
     for test in shown:
         note = f", {test.calls:,} times in a traced program" if test.calls else ""
         yield f"- `{test.arguments}`{' (timed' + note + ')' if test.timed else note.removeprefix(',')}"
@@ -144,7 +145,7 @@ class _Block(NamedTuple):
 
 
 def find_code(answer: str, function: str, file: str, *, cut: bool = False) -> FoundCode:
-    """The one text in `answer` that defines `function`; `file` is what its errors call it.
+    """Extract the one text in `answer` that defines `function`; `file` is its name in error messages.
 
     `cut`: the model stopped at its limit of tokens.
     """
@@ -164,7 +165,7 @@ def find_code(answer: str, function: str, file: str, *, cut: bool = False) -> Fo
 
 
 def _split_blocks(answer: str) -> list[_Block]:
-    """The fenced blocks, in their order. One that is never closed ends with the answer."""
+    """Return the fenced blocks in order. One that is never closed ends with the answer."""
     blocks: list[_Block] = []
     fence, lines = "", list[str]()
     for line in answer.split("\n"):
@@ -182,7 +183,7 @@ def _split_blocks(answer: str) -> list[_Block]:
 
 
 def _dedented(lines: list[str]) -> str:
-    """A block in a list is indented as a whole."""
+    """Remove the indentation of a block, such as that of a list item."""
     return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
 
 
@@ -194,7 +195,7 @@ def _defines(text: str, function: str) -> bool:
 
 
 def _checked(code: str, function: str, file: str) -> FoundCode:
-    """The code with the imports that it lacks, or with what keeps it from being loaded."""
+    """Return the code with its missing imports added, or with what keeps it from being loaded."""
     if len(code) > MOST_CHARACTERS:
         return _no_code(Fact.of("file-too-long", length=len(code), most=MOST_CHARACTERS))
     try:

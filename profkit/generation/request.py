@@ -1,4 +1,4 @@
-"""What a generation is asked to do, and what of it is stored: the request, the model, the attempts."""
+"""The request of a generation, and what is stored of it: the request, the model, the attempts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class GenerationRequest:
 
     @property
     def name(self) -> str:
-        """The run id."""
+        """Return the run id."""
         return self.folder.name
 
 
@@ -82,7 +82,7 @@ class GenerationRequest:
 class AskedModel:
     """Which model is asked and how, without anything secret: enough to ask it again.
 
-    `server`: host and port, for people. `base_url` is empty where it holds a name or password.
+    `server`: host and port, for people. `base_url` is empty if it holds a name or password.
     """
 
     provider: str
@@ -97,9 +97,9 @@ class AskedModel:
 def make_request(
     settings: JudgeSettings, options: GenerationOptions, command: tuple[str, ...]
 ) -> GenerationRequest:
-    """A new generation by settings whose `device` is as typed; its folder, below `output`, is not made yet.
+    """Make a new generation of settings whose `device` is as typed; its folder, below `output`, is not made yet.
 
-    Raises UsageError for what makes no sense or a folder that is there, MachineError where there is no such device.
+    Raises UsageError for what makes no sense or a folder that exists, MachineError if there is no such device.
     """
     if options.run_id and not re.fullmatch(r"[\w][\w.+-]{0,99}", options.run_id):
         raise UsageError(
@@ -127,17 +127,17 @@ def make_request(
 
 
 def check_request(request: GenerationRequest) -> None:
-    """Raises UsageError for what makes no sense: of options, or out of somebody's folder."""
+    """Raise UsageError for what makes no sense, from options or from somebody's folder."""
     values = request.language, request.profile_depth
-    for (option, known), value in zip(_WORDS.items(), values, strict=True):
-        if value not in known:
-            raise UsageError(f"{option} {value!r} is none of {', '.join(known)}", f"{option} {known[-1]}")
+    for (option, choices), value in zip(_WORDS.items(), values, strict=True):
+        if value not in choices:
+            raise UsageError(f"{option} {value!r} is none of {', '.join(choices)}", f"{option} {choices[-1]}")
     if not 1 <= request.at_once <= MOST_AT_ONCE:
         raise UsageError(f"--at-once {request.at_once} is not from 1 to {MOST_AT_ONCE}", "--at-once 4")
 
 
 def check_limits(limits: GenerationLimits) -> None:
-    """Raises UsageError for limits that make no sense."""
+    """Raise UsageError for limits that make no sense."""
     if limits.attempts < 1:
         raise UsageError(f"--max-attempts {limits.attempts} leaves nothing to do", "--max-attempts 5")
     if limits.tokens is not None and limits.tokens < 1:
@@ -145,7 +145,7 @@ def check_limits(limits: GenerationLimits) -> None:
 
 
 def _usual_language(kind: str) -> str:
-    """Triton on a GPU; on a processor C++ where it can be compiled."""
+    """Return the default language: Triton on a GPU; on a processor C++ if it can be compiled, else PyTorch."""
     if kind == "cuda":
         return "triton"
     return "cpp" if shutil.which("g++") else "pytorch"
@@ -155,7 +155,7 @@ def _usual_language(kind: str) -> str:
 
 
 def header_of(request: GenerationRequest, model: AskedModel) -> dict[str, Any]:
-    """What the journal of a new generation says of it."""
+    """Return the journal header of a new generation."""
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {
         "started": started,
@@ -165,33 +165,33 @@ def header_of(request: GenerationRequest, model: AskedModel) -> dict[str, Any]:
 
 
 def attempts_of(contents: JournalContents[Attempt], operation: str) -> tuple[Attempt, ...]:
-    """The attempts at an operation in their order; those behind one that is missing are made again."""
-    found: list[Attempt] = []
-    while (attempt := contents.outcomes.get(attempt_id(operation, number := len(found) + 1))) is not None:
+    """Return the attempts at an operation in order, up to the first gap; later ones are made again."""
+    attempts: list[Attempt] = []
+    while (attempt := contents.outcomes.get(attempt_id(operation, number := len(attempts) + 1))) is not None:
         if attempt.number != number:
             break
-        found.append(attempt)
-    return tuple(found)
+        attempts.append(attempt)
+    return tuple(attempts)
 
 
 def attempt_id(operation: str, number: int) -> str:
-    """The name of an attempt in the journal."""
+    """Return the name of an attempt in the journal."""
     return f"{operation} {number}"
 
 
 def note_session(journal: Journal[Attempt], limits: GenerationLimits) -> None:
-    """A call begins, maybe with other limits: what had stopped may go on."""
+    """Record that a call begins, maybe with other limits: operations that had stopped may continue."""
     stops = dict.fromkeys(name for name in journal.contents.about if name.startswith(_STOPPED))
     journal.note(**stops, limits=codec.to_plain_data(limits))
 
 
 def note_stop(journal: Journal[Attempt], operation: str, reason: StopReason, why: Fact | None = None) -> None:
-    """The operation has no further attempt."""
+    """Record that the operation has no further attempt."""
     journal.note(**{_STOPPED + operation: [reason, codec.to_plain_data(why)]})
 
 
 def read_generation(folder: Path) -> tuple[GenerationRequest, AskedModel, GenerationDocument]:
-    """What `folder` holds: how it was asked for, the model, and what is known so far. Raises UnreadableReport."""
+    """Read what `folder` holds: the request, the model, and what is known so far. Raises UnreadableReport."""
     contents = _read(folder)
     request = journals.read_request(folder, FORMAT, GenerationRequest, contents)
     if (limits := contents.about.get("limits")) is not None:  # of the last call
@@ -210,7 +210,7 @@ def _model_of(contents: JournalContents[Attempt]) -> AskedModel:
 def make_document(
     request: GenerationRequest, contents: JournalContents[Attempt], seconds: float
 ) -> GenerationDocument:
-    """All that a journal knows: operations in the order of the suite. Raises UnreadableReport."""
+    """Build the document from a journal: operations in the order of the suite. Raises UnreadableReport."""
     about, settings, model = contents.about, request.settings, _model_of(contents)
     folders = codec.from_plain_data(dict[str, str], about.get("folders", {}), "folders")
     operations = tuple(_operation(contents, name, folder) for name, folder in folders.items())
@@ -252,7 +252,10 @@ def _operation(contents: JournalContents[Attempt], name: str, folder: str) -> Op
 
 
 def _read(folder: Path) -> JournalContents[Attempt]:
-    """The journal. Who changed it, by hand or by a kernel, decides neither what a prompt tells nor what is written."""
+    """Read the journal and check its paths. Raises UnreadableReport.
+
+    A user or a kernel may have changed it, and must not choose what a prompt contains or what is written.
+    """
     contents = journals.read_journal(folder, FORMAT)
     for attempt in contents.outcomes.values():
         for path in filter(None, (attempt.file, attempt.feedback, attempt.evaluation, attempt.profile)):
@@ -263,7 +266,7 @@ def _read(folder: Path) -> JournalContents[Attempt]:
 
 
 def _check_path(folder: Path, path: str, *, depth: int | None = None) -> None:
-    """Raises UnreadableReport for what is no path below the folder; `depth`: how many names it must have."""
+    """Raise UnreadableReport for anything but a path below the folder; `depth`: how many names it must have."""
     names = path.split("/")
     if any(name in ("", ".", "..") or not name.isprintable() or "\\" in name for name in names) or (
         depth is not None and len(names) != depth

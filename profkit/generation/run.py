@@ -1,4 +1,7 @@
-"""`profkit generate`: from options to a finished generation, new or resumed; its attempts are stored as they come."""
+"""`profkit generate`: from options to a finished generation, new or resumed.
+
+Attempts are stored as they come.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,10 @@ def generate_kernels(
     command: tuple[str, ...],
     progress: Progress,
 ) -> tuple[GenerationDocument, Path]:
-    """A new generation and its folder. Raises as `make_request`, `make_model` and `run_generation`."""
+    """Run a new generation; return it and its folder.
+
+    Raises what `make_request`, `make_model` and `run_generation` raise.
+    """
     request = make_request(settings, options, mask_command(without_secrets(command))[0])
     folder, model = request.folder, make_model(replace(asked, limits=request.limits))
     if asked.base_url is not None and is_local(asked.base_url):
@@ -94,11 +100,11 @@ def resume_generation(
     progress: Progress,
     code: Sequence[Code] = (),
 ) -> GenerationDocument:
-    """Go on with the generation in `folder`, by its own settings but for the `limits` that are given.
+    """Continue the generation in `folder` with its own settings, except for the `limits` that are given.
 
-    What the folder names is run, and gets a key, only where the user has `named` it, too; `code` is the file of tests
-    that was named again. Raises UnreadableReport where there is none, UsageError for what is not named, and as
-    `generate_kernels`.
+    What the folder names is run, and gets a key, only if the user has `named` it, too; `code` is the file of
+    tests that was named again. Raises UnreadableReport if there is none, UsageError for what is not named, and
+    what `generate_kernels` raises.
     """
     request, model, before = read_generation(folder)
     line = f"profkit generate --resume {shlex.quote(str(folder))}"
@@ -106,7 +112,7 @@ def resume_generation(
     _require_model(model, named, line)
     request = replace(request, limits=replace(request.limits, **cast("dict[str, Any]", limits)))
     check_limits(request.limits)
-    asked = ModelOptions(
+    chosen = ModelOptions(
         provider=model.provider,
         model=model.model if model.provider != "command" else None,
         base_url=named.base_url or model.base_url or None,
@@ -116,11 +122,14 @@ def resume_generation(
         limits=request.limits,
         spent=(before.input_tokens, before.output_tokens),
     )
-    return run_generation(request, asked, make_model(asked), progress)
+    return run_generation(request, chosen, make_model(chosen), progress)
 
 
 def _require_model(model: AskedModel, named: ModelOptions, line: str) -> None:
-    """Raises UsageError: a folder of somebody else's chooses no program that runs, and no host that gets a key."""
+    """Raise UsageError unless the user names each program to run and each host that gets a key.
+
+    A stranger's folder must not choose them.
+    """
     far = model.base_url if model.base_url and not is_local(model.base_url) else ""
     wanted = (
         ("--command", model.command, named.command),
@@ -138,10 +147,10 @@ def _require_model(model: AskedModel, named: ModelOptions, line: str) -> None:
 def run_generation(
     request: GenerationRequest, asked: ModelOptions, model: Model, progress: Progress
 ) -> GenerationDocument:
-    """Give every operation its attempts; those that the folder knows already are not made again.
+    """Give every operation its attempts; those that the folder holds already are not made again.
 
-    Raises UsageError where no operation is left by the options, MachineError where nothing can be judged or written or
-    the model cannot be asked, and Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
+    Raises UsageError if no operation is left by the options, MachineError if nothing can be judged or written or
+    the model cannot be asked, and Interrupted after a Ctrl-C: what was done is kept, and `--resume` continues it.
     """
     documents: list[GenerationDocument] = []
 
@@ -190,7 +199,7 @@ def run_generation(
 def _do(
     tools: LoopTools, doing: Mapping[str, str], notes: deque[str], tasks: Mapping[str, KernelTask]
 ) -> Iterator[None]:
-    """All operations, some at a time; gives control a few times a second. Raises what one of them raises."""
+    """Run all operations, some at a time; yield a few times a second. Raises what one of them raises."""
     campaign = tools.campaign
 
     def work(folder: str, task: KernelTask) -> None:
@@ -205,9 +214,9 @@ def _do(
         tools.judge.close()
 
     def describe() -> str:
-        """`2 of 5 operations, 3 correct, 6 attempts; relu: attempt 2: testing`."""
+        """Describe the progress: `2 of 5 operations, 3 correct, 6 attempts; relu: attempt 2: testing`."""
         made = [attempts_of(campaign.journal.contents, task.operation) for task in tasks.values()]
-        correct = sum(best_attempt(each) is not None for each in made)
+        correct = sum(best_attempt(attempts) is not None for attempts in made)
         parts = [f"{sum(future.done() for future in futures)} of {plural(len(tasks), 'operation')}"]
         parts += [f"{correct} correct", plural(sum(map(len, made)), "attempt")]
         under_way = "; ".join(f"{operation}: {what}" for operation, what in [*doing.items()] if what)
@@ -234,7 +243,7 @@ def _do(
 def _open(
     request: GenerationRequest, judge: AttemptJudge, campaign: Campaign[Attempt]
 ) -> dict[str, KernelTask]:
-    """Start the judge; by folder what is to be written. Raises UsageError."""
+    """Start the judge; return what is to be written, by folder. Raises UsageError."""
     progress, journal = campaign.progress, campaign.journal
     progress.begin("judge", f"the tests of {request.settings.suite} listed and the device measured")
     about = judge.open(lambda: progress.tick(journal.session_seconds))
@@ -260,9 +269,9 @@ def _open(
 
 
 def _folder_name(operation: OperationDescription, others: Sequence[OperationDescription]) -> str:
-    """`relu` for relu.default; `add__Scalar` where a bare name means another overload, or several are there."""
+    """Return `relu` for relu.default; `add__Scalar` if a bare name means another overload, or there are several."""
     base = operation.name.partition(".")[0]
-    alone = sum(other.name.partition(".")[0] == base for other in others) == 1
+    alone = sum(operation_there.name.partition(".")[0] == base for operation_there in others) == 1
     return base if operation.main and alone else encode_name(operation.name)
 
 
@@ -278,9 +287,9 @@ def _device_facts(request: GenerationRequest, about: Mapping[str, Any]) -> tuple
 
 
 def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, ...]:
-    """Write all files into `folder`, each whole or not at all; a line for each report that is not there.
+    """Write all files into `folder`, each whole or not at all; return a line for each report that is missing.
 
-    Raises MachineError where the disk takes no more.
+    Raises MachineError if the disk takes no more.
     """
     files = {
         FILE: generation_text(document, folder),
@@ -300,10 +309,11 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
 
 
 def field_files(document: GenerationDocument) -> Mapping[str, str]:
-    """The text of each file, by its path below the generation's folder, as BackendBench's generation leaves them.
+    """Return the text of each file, by its path in the generation's folder, as BackendBench's generation does.
 
-    The kernels and their feedback lie there already. Keys are the field's; null where there is no number. profkit's own
-    are `kept` (which of several correct kernels an evaluation takes), `speedup_low`, `speedup_high` and `speedup_word`.
+    The kernels and their feedback lie there already. Keys are the field's; null where there is no number.
+    profkit's own are `kept` (which of several correct kernels an evaluation takes), `speedup_low`, `speedup_high`
+    and `speedup_word`.
     """
     files = {}
     for operation in document.operations:
@@ -333,7 +343,7 @@ def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
 
 
 def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str:
-    """Lines of `name: value`."""
+    """Format the operation's facts as lines of `name: value`."""
     kept = kept_attempt(operation)
     facts = {
         "operation": operation.operation,
@@ -354,8 +364,8 @@ def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str
 
 
 def _readme(document: GenerationDocument, folder: Path) -> str:
-    """Return what was asked for, what came of it, what each file is, and the lines that go on."""
-    asked = {
+    """Write the README: what was requested, the result, what each file is, and the commands that continue."""
+    request = {
         "Operations": ", ".join(operation.operation for operation in document.operations),
         "Model": asked_model(document),
         "Language": document.language,
@@ -385,7 +395,7 @@ def _readme(document: GenerationDocument, folder: Path) -> str:
             "",
             "## What was asked",
             "",
-            *(f"- {name}: {inline_code(value)}" for name, value in asked.items() if value),
+            *(f"- {name}: {inline_code(value)}" for name, value in request.items() if value),
             "",
             "## How to go on",
             "",
@@ -399,7 +409,7 @@ def _readme(document: GenerationDocument, folder: Path) -> str:
 
 
 def _overall_summary(document: GenerationDocument) -> str:
-    """The whole in some lines, and one for each operation."""
+    """Summarise the generation in some lines, with one for each operation."""
     lines = [
         f"Generation: {document.name}",
         f"Model: {asked_model(document)}",
@@ -414,12 +424,12 @@ def _overall_summary(document: GenerationDocument) -> str:
     ]
     width = max((len(operation.operation) for operation in document.operations), default=0)
     for operation in document.operations:
-        told, kept = "none is correct", kept_attempt(operation)
+        result, kept = "none is correct", kept_attempt(operation)
         if kept is not None:
             file = PurePosixPath(kept.file).name
-            told = f"attempt {kept.number}, {file}, {speedup_text(kept.speedup)}"
+            result = f"attempt {kept.number}, {file}, {speedup_text(kept.speedup)}"
         lines.append(
-            f"  {operation.operation:<{width}}  {told}; {plural(len(operation.attempts), 'attempt')}; "
+            f"  {operation.operation:<{width}}  {result}; {plural(len(operation.attempts), 'attempt')}; "
             f"{word_of('stop', operation.stopped)}"
         )
     return "\n".join(lines) + "\n"

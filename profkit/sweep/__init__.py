@@ -1,4 +1,4 @@
-"""A sweep: operations over shapes, dtypes and implementations, each case checked, timed, kept and compared.
+"""Sweeps: operations over shapes, dtypes and implementations, each case checked, timed, stored and compared.
 
 For users' own files: `implementation` registers one, `Unavailable` says that it cannot be had here.
 `run_comprehensive_benchmark` is the sweep as one call.
@@ -21,7 +21,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """What a user's file imports, and the sweep as a call: loaded when first used."""
+    """Load on first use what a user's file imports, and the sweep as a call."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""The sweep as one call, as the comprehensive benchmarking guide writes it."""
+"""The sweep as one call, in the form of the comprehensive benchmarking guide."""
 
 from __future__ import annotations
 
@@ -42,24 +42,26 @@ def run_comprehensive_benchmark(
     quiet: bool = False,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """Check and time every operation at every shape in every implementation: the guide's records.
+    """Check and time every operation at every shape in every implementation; return the guide's records.
 
     They are in `output_file`, too: one per case, with the units that its keys name (`time_ms`, `memory_mb`,
     `throughput_gbps`; docs/sweep.md). A case without a time has null there, and its `state` and `reason`. `files`
-    register implementations of your own; what was registered in this process alone is not known to the processes that
-    measure. `options` are those of `profkit sweep` by their names, one value or several: `device`, `gpus`, `dtype`,
-    `direction`, `implementations`; `precision` (a share), `budget` and `timeout` (seconds per case), `threads`.
+    register implementations of your own; what was registered in this process alone is not known to the processes
+    that measure. `options` are those of `profkit sweep` by their names, one value or several: `device`, `gpus`,
+    `dtype`, `direction`, `implementations`; `precision` (a share), `budget` and `timeout` (seconds per case),
+    `threads`.
 
-    The sweep has a folder of its own below `folder`; `profkit sweep --resume` goes on with it. Progress goes to
-    standard error, unless `progress` is given; then the tables of `profkit sweep` are printed, unless it is `quiet`.
+    The sweep has a folder of its own below `folder`; `profkit sweep --resume` continues it. Progress goes to
+    standard error, unless `progress` is given; then the tables of `profkit sweep` are printed, unless it is
+    `quiet`.
 
-    Raises UsageError for what makes no sense, MachineError where nothing can be measured or written, and Interrupted
+    Raises UsageError for what makes no sense, MachineError if nothing can be measured or written, and Interrupted
     after a Ctrl-C; what was measured until then is in `output_file`, too.
     """
     target = Path(output_file)
     check_writable(target)
     timing = {name: options.pop(name) for name in ("precision", "budget", "threads") if name in options}
-    asked = SweepOptions(
+    chosen = SweepOptions(
         operations=_join(operations),
         batch=_join(batch_sizes),
         sequence=_join(sequence_lengths),
@@ -70,7 +72,7 @@ def run_comprehensive_benchmark(
         timeout=options.pop("timeout", 300.0),
         **{name: _join(value) for name, value in options.items()},
     )
-    request = make_request(asked)
+    request = make_request(chosen)
     try:
         document = run_sweep(request, progress if progress is not None else _Lines())
     except BaseException:
@@ -84,7 +86,7 @@ def run_comprehensive_benchmark(
 
 
 def _join(values: object) -> str:
-    """As on the command line: one value, or several."""
+    """Join values as the command line takes them: one value, or several with commas."""
     return (
         ",".join(map(str, values))
         if isinstance(values, Iterable) and not isinstance(values, str)
@@ -93,13 +95,13 @@ def _join(values: object) -> str:
 
 
 def _write(request: SweepRequest, target: Path) -> None:
-    """Whatever is known by now as records in `target`."""
+    """Write whatever is known by now as records to `target`."""
     if (request.folder / JOURNAL).is_file():
         write_records(target, read_sweep(request.folder))
 
 
 class _Lines(Silent):
-    """A line on standard error where a piece of work begins, and where it ends."""
+    """Progress on standard error: a line where a piece of work begins, and one where it ends."""
 
     def begin(self, title: str, detail: str = "") -> None:
         self.note(f"{title}: {detail}")

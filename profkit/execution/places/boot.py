@@ -1,10 +1,10 @@
-"""What runs at a place before profkit is there: it unpacks what is sent, and lets profkit take over.
+"""The program that runs at a place before profkit is there: it unpacks what is sent, then starts profkit.
 
-Its text is sent and executed by whatever Python 3.10 or newer was found there, so it imports the standard library only.
-It says what is there, and is asked once: a line of JSON, with the bytes of two tars behind it. Its folder, which is
-`~/.cache/profkit/elsewhere` or what `PROFKIT_CACHE` names, has
+Its text is sent and executed by whatever Python 3.10 or newer was found there, so it imports the standard
+library only. It says what is there and gets a single request: a line of JSON, followed by the bytes of two
+tars. Its folder, which is `~/.cache/profkit/elsewhere` or what `PROFKIT_CACHE` names, has
 
-    code/ID/       profkit, which nobody changes; ID is the SHA-256 of its files
+    code/ID/       profkit, never changed; ID is the SHA-256 of its files
     runs/NAME-1/   the folder of one run: `work` with the workload's files, `out` for results; emptied afterwards
 """
 
@@ -30,7 +30,10 @@ OLD_SECONDS = 30 * 86400.0  # a profkit that was not used for so long is removed
 
 
 def serve() -> None:
-    """Say which Python this is, what it lacks and what is there, and start what is asked for; it does not come back."""
+    """Report this Python, what it lacks and what is there, then start what is requested.
+
+    Does not return after that.
+    """
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # prints of others
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -55,20 +58,20 @@ def serve() -> None:
 
 
 def send(answers: IO[bytes], answer: dict[str, Any]) -> None:
-    """One line to the other side."""
+    """Send one line to the other side."""
     answers.write(json.dumps(answer).encode() + b"\n")
     answers.flush()
 
 
 def give_up(requests: IO[bytes], answers: IO[bytes], code: int, message: str, fix: str | None) -> None:
-    """Tell why, and hear the other side out: one that still writes would only see that nobody reads."""
+    """Report a fault, and read on until the other side stops sending, which would otherwise miss the message."""
     send(answers, {"event": "fault", "exit": code, "message": message, "fix": fix})
     while requests.read(1 << 16):
         pass
 
 
 def start(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes], store: Path) -> None:
-    """Lay out what was sent, and let profkit take over."""
+    """Unpack what was sent, and hand over to profkit."""
     code = store / "code" / request["code"]
     if request["code_bytes"]:
         part = code.with_name(f"{code.name}.{os.getpid()}.part")
@@ -79,10 +82,10 @@ def start(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes], stor
         finally:
             shutil.rmtree(part, ignore_errors=True)
     os.utime(code)
-    for other in (store / "code").iterdir():
+    for former in (store / "code").iterdir():
         with contextlib.suppress(OSError):  # another run was faster
-            if time.time() - other.stat().st_mtime > OLD_SECONDS:
-                shutil.rmtree(other, ignore_errors=True)
+            if time.time() - former.stat().st_mtime > OLD_SECONDS:
+                shutil.rmtree(former, ignore_errors=True)
     run, lock = claim_run(store / "runs", request["name"])
     if request["work_bytes"]:
         unpack(requests, request["work_bytes"], run / "work")
@@ -105,7 +108,7 @@ def start(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes], stor
 
 
 def unpack(stream: IO[bytes], size: int, folder: Path) -> None:
-    """The files of a tar that is so many bytes long; nothing of it is laid out anywhere else."""
+    """Unpack a tar of `size` bytes from the stream into the folder, and nothing of it anywhere else."""
     safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     with tempfile.TemporaryFile(dir=folder.parent) as packed:
         while size and (data := stream.read(min(size, 1 << 20))):
@@ -117,11 +120,11 @@ def unpack(stream: IO[bytes], size: int, folder: Path) -> None:
 
 
 def open_store() -> Path:
-    """The first folder that can be written, of one's own alone. Raises OSError."""
+    """Return the first folder that is writable and belongs to this user alone. Raises OSError."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     usual = os.path.join(cache, "profkit", "elsewhere")
-    other = os.path.join(tempfile.gettempdir(), f"profkit-{os.getuid()}")
-    choices = [os.environ.get("PROFKIT_CACHE", ""), usual if os.path.isabs(usual) else "", other]
+    shared = os.path.join(tempfile.gettempdir(), f"profkit-{os.getuid()}")
+    choices = [os.environ.get("PROFKIT_CACHE", ""), usual if os.path.isabs(usual) else "", shared]
     last = OSError(errno.EACCES, "no folder there can be written")
     for choice in filter(None, choices):
         try:
@@ -136,7 +139,7 @@ def open_store() -> Path:
 
 
 def claim_run(runs: Path, name: str) -> tuple[Path, int]:
-    """An empty folder that no other run uses, by a name that is mostly the same: paths stand in reports."""
+    """Lock an empty folder that no other run uses; its name mostly stays the same, since reports contain paths."""
     import fcntl
 
     number = 0
@@ -157,6 +160,6 @@ def claim_run(runs: Path, name: str) -> tuple[Path, int]:
 
 
 def empty(folder: Path) -> None:
-    """Remove what a run left; not its lock."""
+    """Remove what a run left, except its lock."""
     for part in ("work", "out"):
         shutil.rmtree(folder / part, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""This side of a place: start what is there, send what it lacks, ask it for one piece of work, read what it says.
+"""The calling side of a place: start what is there, send what it lacks, request one piece of work.
 
 `PlaceWorker` is this side of a slot: a worker of a pool whose process runs there.
 """
@@ -49,16 +49,16 @@ _FAULTS: dict[int, type[ProfkitError]] = {
 
 
 class PlaceUnreachable(MachineError):
-    """Nothing ran there: it cannot be reached, or has no Python for profkit (exit 3)."""
+    """Nothing ran there: the place cannot be reached, or has no Python for profkit (exit 3)."""
 
 
 class PlaceLost(MachineError):
-    """The connection ended while work went on there: what became of it is not known (exit 3)."""
+    """The connection ended while work went on there: its result is not known (exit 3)."""
 
 
 @dataclass(frozen=True)
 class Hello:
-    """What the Python at a place says of itself. `code`: every profkit that is there."""
+    """What the Python at a place reports about itself. `code`: the id of every profkit that is there."""
 
     event: Literal["hello"] = "hello"
     python: str = ""
@@ -70,8 +70,8 @@ class Hello:
 class Connection:
     """One shell at a place, and the Python in it. `log` takes what it prints for people.
 
-    Call `open` and `start` in this order, then take `events` to the end; `close` at any time. `python` is the
-    interpreter there, or the first that is new enough.
+    Call `open` and `start` in this order, then read `events` to the end; `close` at any time. `python` is the
+    interpreter there, or by default the first that is new enough.
     """
 
     def __init__(self, place: ExecutionPlace, log: Path, python: str | None = None) -> None:
@@ -92,7 +92,7 @@ class Connection:
         )
 
     def open(self, progress: Progress | None = None) -> None:
-        """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
+        """Start the shell and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
         if progress is not None:
             self._child.look = _show_wait(progress, self._child)
         try:
@@ -110,9 +110,9 @@ class Connection:
             self._child.send(_search_script(nonce, [self._python] if self._python else PYTHONS))
             words = self._find_marker(nonce)
             if words[:1] != ["ready"]:
-                name, said = self._python or "python3", " ".join(words[1:])
+                name, printed = self._python or "python3", " ".join(words[1:])
                 raise PlaceUnreachable(
-                    f"{self.place.title} has no Python 3.10 or newer ({name} says {said[:200]!r})",
+                    f"{self.place.title} has no Python 3.10 or newer ({name} says {printed[:200]!r})",
                     "install one there, or name it: --on-python /path/to/python3",
                 )
             source = BOOT.read_bytes() + b"\nserve()\n"
@@ -150,9 +150,9 @@ class Connection:
         env: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Send what is not there yet, and let `function` (`package.module:name`) do the work that `data` says.
+        """Send what is not there yet, and let `function` (`package.module:name`) do the work that `data` holds.
 
-        It is called in the work tree's folder. Raises PlaceLost, and MachineError where nothing can be kept there.
+        It is called in the work tree's folder. Raises PlaceLost, and MachineError if nothing can be stored there.
         """
         code, code_id = profkit_tree()
         with self._as_lost(), tempfile.TemporaryFile() as file:
@@ -171,9 +171,9 @@ class Connection:
             self._send_file(file, progress or Silent())
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """What it says, until the result or a fault, which is raised.
+        """Yield the events until the result; raise a fault that the place reports.
 
-        A Ctrl-C is handed on, so that what was finished comes back; a second one is raised here. Raises PlaceLost.
+        A Ctrl-C is passed on, so that what was finished comes back; a second one is raised here. Raises PlaceLost.
         """
         with self._as_lost(), defer_interrupts() as hurry:
             patience = STAGE_SECONDS
@@ -197,12 +197,12 @@ class Connection:
                     return
 
     def ask(self, request: Mapping[str, Any]) -> None:
-        """Ask what was started. Raises PlaceLost."""
+        """Send a request to what was started. Raises PlaceLost."""
         with self._as_lost():
             self._child.send_message(request)
 
     def answer(self) -> dict[str, Any]:
-        """The next thing it says, beside that it lives. Raises PlaceLost, and the fault that it tells of."""
+        """Return the next message other than heartbeats. Raises PlaceLost, and the fault that it reports."""
         with self._as_lost():
             try:
                 while (event := self._read(SILENCE_SECONDS))["event"] == "beat":
@@ -212,10 +212,10 @@ class Connection:
             return event
 
     def close(self) -> None:
-        """End it, and with it what runs there.
+        """End the connection, and with it what runs there.
 
-        What has told a result or a fault gets a moment to remove what the work left there; and so does the client of a
-        place that costs money: it ends that place.
+        After a result or a fault, the place gets a moment to remove what the work left there; and so does the client
+        of a place that costs money, which has to end that place.
         """
         if self._told or self.place.is_rented:
             self._child.finish(TIDY_SECONDS)
@@ -233,7 +233,7 @@ class Connection:
             progress.end(f"{time.monotonic() - begun:.1f} s")
 
     def _read(self, timeout: float) -> dict[str, Any]:
-        """The next message. Raises PlaceLost for what is none, and the fault that it tells of."""
+        """Read the next message. Raises PlaceLost for anything else, and the fault that it reports."""
         message = self._child.read_message(timeout)
         if isinstance(message, bytes) or not isinstance(message.get("event"), str):
             raise PlaceLost(
@@ -249,7 +249,7 @@ class Connection:
         return message
 
     def _find_marker(self, nonce: str) -> list[str]:
-        """What stands behind the nonce, past all that a login shell prints."""
+        """Return the words after the nonce, skipping all that a login shell prints before it."""
         deadline, noise = time.monotonic() + self.place.patience, 0
         while noise < NOISE_LIMIT:
             line = self._child.read_line(max(0.1, deadline - time.monotonic()))
@@ -261,12 +261,12 @@ class Connection:
         )
 
     def _reason_of(self, ended: WorkerEnded) -> str:
-        """Why it ended; what was printed is quoted: it is not ours."""
+        """Say why it ended, quoting what it printed, which is not profkit's own text."""
         return ended.reason + (f", and printed {ended.last_line!r}" if ended.last_line else "")
 
     @contextlib.contextmanager
     def _as_lost(self) -> Iterator[None]:
-        """Inside the block a process that ends is a connection that was lost."""
+        """Turn the end of the process inside the block into a PlaceLost."""
         try:
             yield
         except WorkerEnded as ended:
@@ -275,7 +275,10 @@ class Connection:
 
 
 def _show_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
-    """Says what a place prints until it answers: the first words on a line of their own, others on one that moves."""
+    """Return a function that shows what a place prints until it answers.
+
+    Its first words get a line of their own, later ones the line that moves.
+    """
     begun, before = time.monotonic(), ""
 
     def tell() -> None:
@@ -289,7 +292,10 @@ def _show_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
 
 
 def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:
-    """One command of the shell: the first Python that is new enough takes its place, and reads on from its input."""
+    """Build the shell command that replaces itself by the first Python that is new enough.
+
+    That Python reads on from the shell's input.
+    """
     boot = (
         "import os, sys; sys.path.sort(key=lambda folder: folder != os.path.dirname(os.__file__)); "
         f'sys.stdout.write("\\n{nonce} ready\\n"); sys.stdout.flush(); source = sys.stdin.buffer; '
@@ -311,11 +317,11 @@ def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:
 
 
 class PlaceWorker:
-    """A worker behind a connection that was started with `relay`. What it raises tells apart who is gone.
+    """A worker behind a connection that was started with `relay`. Its exceptions tell what is gone.
 
-    WorkerEnded: its process there; the slot goes on. PlaceLost: the connection; the slot is gone. `note` gets what it
-    has to say meanwhile. `check` gets what it says of itself and its title, and gives what is to be believed of it. It
-    raises UnreadableReport for what none of ours would say.
+    WorkerEnded: its process there; the slot continues. PlaceLost: the connection; the slot is gone. `note` gets
+    its messages meanwhile. `check` gets what the worker says about itself and its title, and returns what to
+    believe of it; it raises UnreadableReport for what no worker of profkit would say.
     """
 
     def __init__(
@@ -329,7 +335,7 @@ class PlaceWorker:
         self.running = False
 
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
-        """As WorkerClient does. Raises also PlaceLost."""
+        """Open the worker as WorkerClient does. Raises also PlaceLost."""
         self._connection.ask({"ask": "open", "settings": dict(settings), "timeout": timeout})
         try:
             about = self._check(self._answer("opened").get("about"), self.title)
@@ -343,7 +349,7 @@ class PlaceWorker:
         return about
 
     def run(self, data: Json, timeout: float) -> dict[str, Any]:
-        """As WorkerClient does. Raises also PlaceLost."""
+        """Run a job as WorkerClient does. Raises also PlaceLost."""
         self._connection.ask({"ask": "run", "data": data, "timeout": timeout})
         message = self._answer("result", "error")
         if not isinstance(message.get("reason", ""), str):
@@ -351,10 +357,10 @@ class PlaceWorker:
         return message
 
     def kill(self) -> None:
-        """Its process has ended already."""
+        """Do nothing: its process has ended already."""
 
     def close(self) -> None:
-        """No worker any more, and none after it."""
+        """End the worker and its connection, and start none again."""
         self.running = False
         self._connection.close()
 
@@ -365,7 +371,9 @@ class PlaceWorker:
                 self._note(f"{self.title}: {': '.join(map(str, words))[:LONGEST_NOTE]}")
         if answer["event"] == "ended":
             self.running = False
-            status = next((each for each in JobStatus if each.value == answer.get("status")), JobStatus.crash)
+            status = next(
+                (known for known in JobStatus if known.value == answer.get("status")), JobStatus.crash
+            )
             raise WorkerEnded(status, quote_lines(str(answer.get("reason"))[:2000]))
         if answer["event"] not in expected:
             raise PlaceLost(f"{self.title} said {answer['event'][:40]!r}, which was not asked")

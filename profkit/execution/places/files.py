@@ -1,4 +1,7 @@
-"""What goes to a place, profkit and the workload's files, each as one tar; and what comes back, file by file."""
+"""Pack what goes to a place, profkit and the workload's files, as tars.
+
+And receive what comes back, file by file.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +40,13 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Tree:
-    """Files that are laid out together, by their names there. `folder`: that of them in which the command runs."""
+    """Files that are unpacked together, by their names there. `folder`: the one in which the command runs."""
 
     files: Mapping[str, Path]
     folder: str = "."
 
     def pack(self, file: IO[bytes]) -> int:
-        """Write all of it behind what stands in `file`; how many bytes that is."""
+        """Append all files as a tar to `file`, and return its size in bytes."""
         begin = file.tell()
         with tarfile.open(fileobj=file, mode="w:gz", compresslevel=LEVEL) as tar:
             for name, path in self.files.items():
@@ -61,7 +64,7 @@ class Sending:
 
 
 def read_environment(names: Sequence[str]) -> dict[str, str]:
-    """The variables that are sent by name. Raises UsageError for one that is not set."""
+    """Return the variables to send, by name. Raises UsageError for one that is not set."""
     for name in names:
         if name not in os.environ:
             raise UsageError(
@@ -72,7 +75,7 @@ def read_environment(names: Sequence[str]) -> dict[str, str]:
 
 @functools.cache
 def profkit_tree() -> tuple[Tree, str]:
-    """profkit itself, every file of the package, and the SHA-256 of all."""
+    """Return profkit itself, every file of the package, and the SHA-256 of all."""
     digest, files = hashlib.sha256(), {}
     for path in sorted(PACKAGE.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -83,7 +86,7 @@ def profkit_tree() -> tuple[Tree, str]:
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Nobody there is told who the files belong to here."""
+    """Remove the owner of a file, which the other machine need not know."""
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     return member
@@ -93,10 +96,10 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def workload_tree(command: Sequence[str], paths: Sequence[Path]) -> Tree:
-    """The tracked files of the git work tree one is in, as they are on disk now, and what `paths` name.
+    """Collect the tracked files of the present git work tree, as they are on disk, and those below `paths`.
 
-    Where `paths` lie outside of the work tree, all keeps its place under the folder that is above all of it. Raises
-    UsageError: a path that is not there, too much, or a command that names a file which is not sent.
+    If `paths` lie outside of the work tree, everything keeps its place below the folder above all of it. Raises
+    UsageError for a path that does not exist, too much data, or a command that names a file which is not sent.
     """
     here = Path.cwd()
     answer, _ = ask_git(here, "rev-parse", "--show-toplevel", seconds=GIT_SECONDS)
@@ -136,7 +139,7 @@ def _files_below(root: Path) -> list[Path]:
 
 
 def _check_command(command: Sequence[str], here: Path, base: Path, files: Mapping[str, Path]) -> None:
-    """Raise UsageError where the command names a file that is here and would not be there."""
+    """Raise UsageError if the command names a file that is here and would not be there."""
     for word in command:
         path = Path(os.path.normpath(here / word))
         if not word or not (here / word).is_file() or not path.is_relative_to(here):
@@ -156,7 +159,7 @@ def _check_command(command: Sequence[str], here: Path, base: Path, files: Mappin
 
 
 def _leads_inside(path: Path, base: Path) -> bool:
-    """A link that leads out of what is sent is left out."""
+    """Return whether a path is no link that leads out of what is sent."""
     if not path.is_symlink():
         return True
     target = os.readlink(path)
@@ -168,7 +171,7 @@ def _leads_inside(path: Path, base: Path) -> bool:
 
 
 def send_folder(folder: Path, names: FileNames, send: Callable[[str, bytes], None]) -> list[str]:
-    """Send the regular files of a result, by their names below its folder, in packed pieces; those that stay here."""
+    """Send the wanted files of a result, by name and in packed pieces; return the names of the others."""
     left: list[str] = []
     for path, folders, files in os.walk(folder):
         inside = Path(path).relative_to(folder)
@@ -209,7 +212,7 @@ def _send_file(name: str, file: IO[bytes], send: Callable[[str, bytes], None]) -
 
 
 def pack_piece(piece: bytes) -> bytes:
-    """A piece of a file, never smaller than MOST_GROWTH allows: the other side believes in no more."""
+    """Compress a piece of a file by a factor of MOST_GROWTH at most: the other side refuses more."""
     for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY):
         packer = zlib.compressobj(LEVEL, strategy=strategy)
         packed = packer.compress(piece) + packer.flush()
@@ -219,7 +222,7 @@ def pack_piece(piece: bytes) -> bytes:
 
 
 def unpack_piece(packed: bytes) -> bytes:
-    """What `pack_piece` was given. Raises UnreadableReport for more, and for what is none of its."""
+    """Decompress what `pack_piece` made. Raises UnreadableReport for a larger piece, or anything else."""
     unpacker = zlib.decompressobj()
     try:
         piece = unpacker.decompress(packed, min(PIECE, MOST_GROWTH * len(packed)) + 1)
@@ -238,8 +241,8 @@ def unpack_piece(packed: bytes) -> bytes:
 class ReceivedFiles:
     """Takes `data` messages, the pieces of files. They go into `folder`, which nobody else writes to.
 
-    A file is kept where its name is one of `names`, whatever is in it; `refused` are the others. All else that no place
-    of ours says raises UnreadableReport: then nothing of the result is used.
+    A file is kept if its name is one of `names`, whatever its content; `refused` lists the others. Anything else
+    that profkit at a place would not send raises UnreadableReport: then nothing of the result is used.
     """
 
     def __init__(self, folder: Path, names: FileNames, title: str = "the place") -> None:
@@ -250,7 +253,7 @@ class ReceivedFiles:
         self.refused: list[str] = []
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """One message of a place."""
+        """Take one message of a place. Raises UnreadableReport, and MachineError if it cannot be stored."""
         with refused_with(self._title):
             name, data = message.get("name"), message.get("data")
             if not isinstance(name, str) or not isinstance(data, str):
@@ -270,7 +273,7 @@ class ReceivedFiles:
                 self._file.write(piece)
 
     def close(self) -> None:
-        """Leave nothing open. Raises MachineError where the last of it cannot be kept."""
+        """Close the last file. Raises MachineError if the last of it cannot be stored."""
         file, self._file = self._file, None
         if file is not None:
             with refused_with(self._title):
@@ -293,19 +296,19 @@ class ReceivedFiles:
 
 
 def _short(name: str) -> str:
-    """A name that somebody else chose, as it may be shown."""
+    """Shorten and escape a name that somebody else chose, to be shown."""
     return ascii(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")
 
 
 def left_out_line(names: Sequence[str], why: str) -> str:
-    """One line for all names that are not used, and why."""
+    """Build one line for all names that are not used, with the reason."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"left out: {', '.join(names[:MOST_NAMED])}{more}; {why}"
 
 
 @contextlib.contextmanager
 def refused_with(title: str) -> Iterator[None]:
-    """What is refused inside of the block is said with its place."""
+    """Name the place in what is raised inside the block."""
     try:
         yield
     except UnreadableReport as error:

@@ -1,4 +1,4 @@
-"""What `--on` says, as places: this machine, or a command prefix that starts a shell somewhere else."""
+"""Parse the values of `--on` to places: this machine, or a command prefix that starts a shell somewhere else."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from profkit.core.errors import UsageError
 class ExecutionPlace:
     """One place. `start` is the command that starts a shell there, which reads from its standard input.
 
-    The shell is always the last word, `sh` alone, so that no word of ours is quoted for somebody's login shell. `start`
-    is empty for `local`. `title` is what people and results call it. `patience`: seconds until it answers; a queue may
-    let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken out of it first.
-    `gives_devices`: who starts the shell says which GPUs it sees. `try_it` is a line that shows whether it can be
-    reached. `is_rented`: it costs money by the second, so its client is given the time to end it. `queues`: others may
-    be served first, for hours; it leaves the queue where it is asked to end, and not where it is killed. `reason_mark`:
-    what stands in the line that says why it ended, if not the last.
+    The shell is always the last word, `sh` alone, so that no word is quoted for somebody's login shell. `start`
+    is empty for `local`. `title` is what people and results call it. `patience`: seconds until it answers; a
+    queue may let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken
+    out of it first. `gives_devices`: whoever starts the shell says which GPUs it sees. `try_it` is a line that
+    shows whether it can be reached. `is_rented`: it costs money by the second, so its client is given the time to
+    end it. `queues`: others may be served first, for hours; it leaves the queue if it is asked to end, and not if
+    it is killed. `reason_mark`: a text in the line that says why it ended, if that is not the last.
     """
 
     kind: str
@@ -42,11 +42,11 @@ class ExecutionPlace:
 
     @property
     def is_local(self) -> bool:
-        """Whether this is the machine that profkit was called on, without anything between."""
+        """Return whether this is the machine that profkit was called on, without anything between."""
         return self.kind == "local"
 
     def refuse_devices(self) -> None:
-        """Raises UsageError where GPUs are named for a place that is given its own."""
+        """Raise UsageError if GPUs are named for a place that is given its own."""
         if self.gives_devices:
             raise UsageError(
                 f"{self.title} is given its GPUs there, and --gpus can name none",
@@ -82,7 +82,7 @@ POD_SECONDS = 120.0
 
 
 def _shell_by_ssh(words: Sequence[str]) -> ExecutionPlace:
-    """By OpenSSH's own client, with the user's own configuration: `HOST`, `USER@HOST` or `//USER@HOST:PORT`."""
+    """Make a place of `HOST`, `USER@HOST` or `//USER@HOST:PORT`, by OpenSSH with the user's configuration."""
     host = f"ssh:{words[0]}" if words[0].startswith("//") else words[0]
     if len(words) != 1 or host.startswith("-"):
         raise UsageError(
@@ -98,7 +98,7 @@ def _shell_by_ssh(words: Sequence[str]) -> ExecutionPlace:
 
 
 def _shell_in_image(words: Sequence[str]) -> ExecutionPlace:
-    """A shell in a new container, which ends when its standard input does: a client that is killed leaves none."""
+    """Make a shell in a new container that ends with its standard input: a client that is killed leaves none."""
     run = ("docker", "run", "-i", "--rm", "--init", "-v", f"{VOLUME}:{CACHE}", "-e", f"PROFKIT_CACHE={CACHE}")
     return ExecutionPlace(
         "docker",
@@ -121,7 +121,7 @@ def _shell_in_pod(words: Sequence[str]) -> ExecutionPlace:
 
 
 def _shell_behind(words: Sequence[str]) -> ExecutionPlace:
-    """A shell behind any prefix. Of its words only the program is shown: those behind it may hold a token."""
+    """Make a shell behind any prefix; only its program is shown, as the other words may hold a token."""
     return ExecutionPlace("prefix", f"prefix:{words[0]}", (*words, "sh"), inherits=True)
 
 
@@ -131,7 +131,7 @@ QUEUE_SECONDS = 7 * 86400.0  # a queue is as long as it is; Ctrl-C ends the wait
 
 
 def _shell_in_task(words: Sequence[str]) -> ExecutionPlace:
-    """A shell in one task of Slurm, which waits in the queue. Slurm hands the environment on, so it inherits."""
+    """Make a shell in a task of Slurm, which waits in the queue. Slurm hands the environment on, so it inherits."""
     return ExecutionPlace(
         "srun",
         f"srun:{' '.join(words)}",
@@ -155,7 +155,7 @@ RAY_SECONDS = 180.0  # to connect, for what others use, and for a worker process
 
 
 class _Options(argparse.ArgumentParser):
-    """Options that stand before a name; what is wrong with them is a UsageError."""
+    """Options that stand before a name; an error in them is a UsageError."""
 
     def __init__(self, kind: str, example: str) -> None:
         super().__init__(prog=kind, add_help=False, allow_abbrev=False)
@@ -166,7 +166,7 @@ class _Options(argparse.ArgumentParser):
 
 
 def _shell_at_modal(words: Sequence[str]) -> ExecutionPlace:
-    """A shell in a container that Modal rents out by the second, with a GPU; it ends with its connection."""
+    """Make a shell in a container with a GPU that Modal rents out by the second; it ends with its connection."""
     parser = _Options("modal", "modal:--timeout 7200 --image NAME H100:2")
     parser.add_argument("--timeout", type=int, default=3600)  # seconds
     parser.add_argument("--image")
@@ -186,7 +186,7 @@ def _shell_at_modal(words: Sequence[str]) -> ExecutionPlace:
 
 
 def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
-    """A shell in an actor of a Ray cluster, with the GPUs that Ray gives it."""
+    """Make a shell in an actor of a Ray cluster, with the GPUs that Ray gives it."""
     parser = _Options("ray", "ray:--gpus 1 --accelerator H100 HOST:6379")
     parser.add_argument("--gpus", type=float)
     parser.add_argument("--accelerator")
@@ -225,9 +225,9 @@ _COMMA = re.compile(rf",(?=\s*(?:local\s*(?:,|$)|(?:{'|'.join(MAKERS)}):))")
 
 
 def parse_places(texts: Sequence[str]) -> tuple[ExecutionPlace, ...]:
-    """The places of all `--on`, in their order; several in one text stand with commas between them.
+    """Parse all `--on` to places, in their order; several in one text are separated by commas.
 
-    Raises UsageError for what is no place.
+    Raises UsageError for anything else.
     """
     return tuple(_parse_place(part.strip()) for text in texts for part in _COMMA.split(text))
 
@@ -254,23 +254,23 @@ def _parse_place(text: str) -> ExecutionPlace:
 
 
 def hide_prefixes(words: Sequence[str], on: Sequence[str]) -> Iterator[str]:
-    """The command line with each place of `on` by its title: the words of a prefix may hold a secret."""
+    """Yield the command line with each place of `on` by its title: the words of a prefix may hold a secret."""
     titles = {text: ",".join(place.title for place in parse_places([text])) for text in on}
     for word in words:
-        known = next((text for text in titles if word in (text, f"--on={text}")), "")
-        yield word.replace(known, titles[known]) if known else word
+        typed = next((text for text in titles if word in (text, f"--on={text}")), "")
+        yield word.replace(typed, titles[typed]) if typed else word
 
 
 # ---------------------------------------------------------------- what a place says
 
 
 def words_of(title: str, message: object, fix: object) -> tuple[str, str | None]:
-    """A fault that a place tells of, and its fix, as words of that place."""
+    """Return a fault that a place reports, and its fix, marked as that place's words."""
     text = quote_lines(str(message)[:4000]) if message else "it failed, and said no reason"
     line = " ".join(str(fix)[:2000].split()) if fix else ""
     return f"{title}: {text}", f"{line}   (said by {title})" if line else None
 
 
 def quote_lines(text: str) -> str:
-    """A text of a place: no line of it stands where a line of ours could, as one that begins with `fix:`."""
+    """Prefix the further lines of a place's text, so that none can pass for a line of profkit's, such as `fix:`."""
     return "\n  | ".join(text.splitlines() or [""])

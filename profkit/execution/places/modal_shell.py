@@ -1,15 +1,15 @@
-"""The program behind `modal:GPU`: it rents one container of Modal, and its pipes are those of a shell in there.
+"""The program behind `modal:GPU`: it rents a container of Modal, and relays its pipes to a shell in there.
 
     python -m profkit.execution.places.modal_shell REQUEST sh
 
-It uses the `modal` package and the token of whoever calls it; neither gets into the container. Nothing may go on
-costing money, so the container ends in each of these ways:
+It uses the `modal` package and the token of whoever calls it; neither gets into the container. Nothing may go
+on costing money, so the container ends in each of these ways:
 
 - standard input ends, or a signal comes: this program ends it;
-- this program or its line dies: the container's own command hears no beat any more, and ends;
-- its time is over: Modal ends it, and counts idle time by itself, too.
+- this program or its connection dies: the container's own command gets no more heartbeats, and ends;
+- its time is over: Modal ends it, and limits idle time by itself, too.
 
-Why there is no shell is the last line of what it prints.
+If there is no shell, the last line of its output says why.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXACT = {"A100": "A100-40GB", "H100": "H100!"}
 
 
 def main(words: Sequence[str]) -> int:
-    """Rent the container that the first word asks for, and run the others in it. The exit code of the shell."""
+    """Rent the container that the first word describes, run the others in it, and return the shell's exit code."""
     request, command = json.loads(words[0]), words[1:]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -89,7 +89,7 @@ def _rent(modal: Any, request: dict[str, Any], command: Sequence[str]) -> int:
 
 
 def _image(modal: Any, name: str | None) -> Any:
-    """The image that was named, or one with CUDA, its profilers and torch: Modal builds it once for an account."""
+    """Return the named image, or one with CUDA, its profilers and torch, which Modal builds once for an account."""
     if name is not None:
         return modal.Image.from_registry(name).entrypoint([])
     base = modal.Image.from_registry(BASE, add_python=PYTHON).entrypoint([])
@@ -106,9 +106,9 @@ def _relay(container: Any, command: Sequence[str], over: threading.Event) -> int
 
 
 def _send(stdin: Any, over: threading.Event) -> None:
-    """What comes in goes to the shell, all that waits in one call, since each is a round trip; at its end all ends.
+    """Pass the input on to the shell, all that waits in one call since each is a round trip; end all at its end.
 
-    Where that cannot be, the shell's output ends, and tells why; the input is still read to its end.
+    If that fails, the shell's output ends and says why; the input is still read to its end.
     """
     piece = b"more"
     while piece:

@@ -1,11 +1,11 @@
 """A shell in an actor of a Ray cluster, by the pipes of this program: `python ray_shell.py REQUEST sh`.
 
-It runs under whatever Python has `ray`, so it imports the standard library and that. As the program that is called
-it is `__main__`, and Ray ships the actor by value: nodes need no profkit. Bytes go through calls of the actor, a piece
-at a time: who does not read is not written to.
-REQUEST is JSON: address, and the options of the actor.
+It runs under whatever Python has `ray`, so it imports the standard library and that. As the program that is
+called it is `__main__`, and Ray ships the actor by value: nodes need no profkit. Bytes go through calls of
+the actor, a piece at a time, so a slow reader is not overrun. REQUEST is JSON: address, and the options of
+the actor.
 
-Where the actor ends, so does the shell's input, and with that all that profkit does there.
+If the actor ends, so does the shell's input, and with that all that profkit does there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ END_SECONDS = 30.0  # for a shell to end when its input has
 
 
 class Shell:
-    """The actor."""
+    """The actor that holds the shell."""
 
     def __init__(self) -> None:
         # Ray sets the number of threads to that of the processors that it gives, and lets its workers yield to others.
@@ -49,16 +49,16 @@ class Shell:
             start_new_session=True,
         )
         self.input, out, err = (
-            each.fileno() for each in (self.shell.stdin, self.shell.stdout, self.shell.stderr) if each
+            stream.fileno() for stream in (self.shell.stdin, self.shell.stdout, self.shell.stderr) if stream
         )
         self.outputs = {out: b"o", err: b"e"}
 
     def begin(self) -> bytes:
-        """Nothing, as soon as there is a shell."""
+        """Return nothing, as soon as there is a shell."""
         return b""
 
     def write(self, data: bytes) -> None:
-        """Bytes for the shell's input; none: it ends. It takes as long as the shell does to read them."""
+        """Write bytes to the shell's input, as fast as it reads them; no bytes end the input."""
         with contextlib.suppress(BrokenPipeError):
             if not data and self.shell.stdin is not None:
                 self.shell.stdin.close()
@@ -66,7 +66,7 @@ class Shell:
                 data = data[os.write(self.input, data) :]
 
     def read(self) -> bytes:
-        """`o` or `e` with what the shell wrote, nothing after a while without, and at the end `x` with its status."""
+        """Return `o` or `e` with output, nothing after a quiet while, and at the end `x` with the status."""
         if self.outputs:
             for number in select.select(list(self.outputs), [], [], POLL_SECONDS)[0]:
                 if data := os.read(number, PIECE):
@@ -77,7 +77,7 @@ class Shell:
 
 
 def main() -> NoReturn:
-    """Relay, and end as the shell did; with 3 and a line that says why where there is none."""
+    """Relay, and end as the shell did; without a shell end with 3 and a line that says why."""
     request = json.loads(sys.argv[1])
     sys.path[:] = sys.path[1:]  # beside this file, or where somebody works, nothing is a library
     answers = os.dup(1)
@@ -141,13 +141,13 @@ def _start_actor(ray: Any, request: dict[str, Any]) -> Any:
 
 
 def _reason(error: BaseException) -> str:
-    """Of Ray's many lines the first ones."""
+    """Return the first of Ray's many lines."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:5]) or type(error).__name__
 
 
 def _give_up(message: str) -> NoReturn:
-    """The reason is the last line of what is printed."""
+    """End with 3; the reason is the last line that is printed."""
     sys.stdout.flush()
     os.write(2, f"\n{message[:300]}\n".encode())
     os._exit(3)

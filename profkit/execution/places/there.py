@@ -1,9 +1,9 @@
-"""The other side, once profkit is there: work is done, and what it says goes back, an object a line.
+"""The other side of a place, once profkit is there: it does the work and sends messages back, one a line.
 
-`serve` does one piece of work. A thread reads the requests that come meanwhile: `cancel` is a Ctrl-C, and so is their
-end: the connection is gone, and everything here ends too. Another thread says every second that this side lives.
-`relay` is a slot: it supervises a worker process, and hands on what is asked and what is said. So a crash, a hang and
-a refusal of memory are told apart there, where they can be, and not taken for a lost connection.
+`serve` does one piece of work. A thread reads the requests that come meanwhile: `cancel` is a Ctrl-C, and so
+is their end: the connection is gone, and everything here ends too. Another thread sends a heartbeat every
+second. `relay` is a slot: it supervises a worker process, and passes requests and answers on. So a crash, a
+hang and a refusal of memory are told apart there, where they can be, and not taken for a lost connection.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ OUT = "{out}"  # in an argument of a worker: the run's folder for what is left
 
 
 class Home(Progress):
-    """What the work here may say. It is a Progress, and sends files."""
+    """The way back to the caller: a Progress that also sends files."""
 
     def __init__(self, answers: IO[bytes]) -> None:
         self._answers, self._lock, self._ticked = answers, threading.Lock(), 0.0
 
     def send(self, event: str, **fields: Json) -> None:
-        """One message. Where nobody reads any more, nothing happens: the reader of requests notices that."""
+        """Send one message. If nobody reads any more, nothing happens: the reader of requests notices that."""
         line = json.dumps({"event": event, **fields}).encode() + b"\n"
         try:
             with self._lock:
@@ -51,7 +51,7 @@ class Home(Progress):
             pass
 
     def send_folder(self, folder: Path, names: FileNames) -> None:
-        """The files of a result that are wanted; one line names the others."""
+        """Send the files of a result that are wanted; a note names the others."""
 
         def send(name: str, data: bytes) -> None:
             self.send("data", name=name, data=base64.b64encode(data).decode())
@@ -61,11 +61,11 @@ class Home(Progress):
             self.note(left_out_line(shown, "only what a pass leaves comes from there"))
 
     def fail(self, result: str) -> None:
-        """It ended without what it was for: the sign is made where it is shown."""
+        """Report a failure as such: the mark for it is made where it is shown."""
         self.tell("fail", result)
 
     def tell(self, call: str, *words: str | float) -> None:
-        """What a Progress is told; of ticks two a second at most."""
+        """Send a call of Progress; at most two ticks a second."""
         if call == "tick":
             if time.monotonic() - self._ticked <= BEAT_SECONDS / 2:
                 return
@@ -119,7 +119,7 @@ def _listen(requests: IO[bytes], over: threading.Event, take: Callable[[dict[str
 
 
 def end_children() -> None:
-    """Nothing that was started here goes on."""
+    """Kill every process that was started here."""
     import psutil
 
     for process in psutil.Process().children(recursive=True):
@@ -128,8 +128,11 @@ def end_children() -> None:
 
 
 def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """Be one slot until the requests end. `data`: the worker's factory, its arguments and environment, and `locks`."""
-    out, asked = run / "out", queue.SimpleQueue[dict[str, Any]]()
+    """Be one slot until the requests end.
+
+    `data`: the worker's factory, its arguments and environment, and `locks`.
+    """
+    out, pending = run / "out", queue.SimpleQueue[dict[str, Any]]()
     for name in ("logs", "tmp"):  # what a worker leaves that is killed goes with the run's folder
         (out / name).mkdir()
     words = [word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"]]
@@ -137,20 +140,20 @@ def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None
     client = WorkerClient(data["factory"], words, env=env, log=out / "log")
 
     def work(home: Home) -> Json:
-        """Ends by the Ctrl-C that the end of the requests is."""
+        """Answer requests; ends by the Ctrl-C into which the end of the requests is turned."""
         from profkit.hardware.gpu import read_gpu_uuids
         from profkit.hardware.gpu_locks import lock_gpus
 
         with contextlib.ExitStack() as until_end:
             until_end.callback(client.close)
             while True:
-                request = asked.get()
+                request = pending.get()
                 if request["ask"] == "open" and data.get("locks"):
                     uuids = read_gpu_uuids({**os.environ, **env})[:1]
                     until_end.enter_context(lock_gpus(uuids, home))
                 _answer(client, home, request)
 
-    serve(requests, answers, work, asked.put)
+    serve(requests, answers, work, pending.put)
 
 
 def _answer(client: WorkerClient, home: Home, request: dict[str, Any]) -> None:
