@@ -323,6 +323,11 @@ def sampled_runs(plain: float, own: float) -> int:
     return max(1, min(MOST_RUNS, max(short, 1 + int(MORE_SECONDS / plain))))
 
 
+# Processor time of the sampled run as a multiple of a plain one: up to 1.14 was measured while a program has fewer than
+# 1,000 samples (docs/measurements.md). More samples are worth it: no other pass has its times from this run.
+SAMPLED_COST = 1.15
+
+
 class StacksPass(PythonPass):
     """Every Python process of the workload samples its stacks."""
 
@@ -347,13 +352,17 @@ class StacksPass(PythonPass):
         """The workload as it is, with the variables that each Python below it finds."""
         command = self.context.workload.command
         env, reason = start_up_environment(command, "stacks", self.folder / self.file)
-        plans = self.one_step(state, command if env is not None else None, reason, 1.05, env)
+        plans = self.one_step(state, command if env is not None else None, reason, SAMPLED_COST, env)
         if state.marked or not state.plain_seconds or not plans[0].steps:
             return plans
         count = sampled_runs(state.plain_seconds, state.own_seconds or state.plain_seconds)
         first = plans[0].steps[0]
         more = [self._again(first, number) for number in range(2, count + 1)]
-        return [replace(plans[0], steps=(first, *more), cost=count * (1.05 + plain_runs(self.fixed, state)))]
+        return [
+            replace(
+                plans[0], steps=(first, *more), cost=count * (SAMPLED_COST + plain_runs(self.fixed, state))
+            )
+        ]
 
     def _again(self, step: Step, number: int) -> Step:
         """A short program once more, into a file of its own: one run has too few samples."""
