@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from profkit.analysis.function_names import called_name, function_name, name_in_file, place_name
 from profkit.analysis.judge.rules.counted import counted_function, last_name, profile_of
@@ -13,7 +14,7 @@ from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.host import is_disturbed
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
+from profkit.core.types import Construct, HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
 
 OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
@@ -207,8 +208,9 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
     """One thing is waited for after the other, and nothing else is under way."""
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     function = spot.where.function
-    if spot.kind == "await" and (held := _held_lock(document, spot)) is not None:
-        return held
+    if spot.kind == "await" and _locks_around(spot) and _lock_use(document)[1] >= SEVERAL:
+        # Of several tasks one holds the lock: they are under way at the same time already.
+        return _held_lock(document, spot)
     if spot.kind == "await":
         return say(
             spot,
@@ -234,14 +236,31 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
 CONTENDED = 1.5  # resumptions of acquire for each release: without a wait it is one
 
 
+def _locks_around(spot: HotSpot) -> tuple[Construct, ...]:
+    """Return the `with` blocks around what is awaited: at the place, or in the coroutine that is awaited there."""
+    codes = (code for code in (spot.code, spot.caller_code) if code is not None)
+    return next((within for code in codes if (within := tuple(code.find("within")))), ())
+
+
+def _lock_use(document: RunDocument) -> tuple[int, int]:
+    """Return how often `acquire` of asyncio's locks began or went on after a wait, and how often one was released."""
+    files = ("/asyncio/locks.py",)
+    acquired, released = (counted_function(document, name, files) for name in ("acquire", "release"))
+    return (
+        (acquired.calls or 0) if acquired is not None else 0,
+        (released.calls or 0) if released is not None else 0,
+    )
+
+
 def _held_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
     """What is awaited while a lock of asyncio is held for which all other tasks wait, as the sampler saw it."""
-    within = spot.code.find("within") if spot.code is not None else ()
-    locks = ("/asyncio/locks.py",)
-    acquired, released = (counted_function(document, name, locks) for name in ("acquire", "release"))
-    taken, times = ((one.calls or 0) if one is not None else 0 for one in (acquired, released))
+    within = _locks_around(spot)
+    taken, times = _lock_use(document)
     if not within or times < SEVERAL or taken < CONTENDED * times:
         return None
+    inner = spot.callers[0] if spot.callers else None
+    if inner is not None and not (spot.code is not None and spot.code.find("within")):
+        spot = replace(spot, where=Place(function=inner.function, file=inner.file, line=inner.line))
     return say(
         spot,
         "lock-held",
