@@ -196,7 +196,7 @@ def largest(kernels: int = 3000) -> RunDocument:
         for kind in ("resident", "allocated", "reserved")
     )
     rows = tuple(
-        AccountRow("host", 1.0, Place(None, None, name, f"/src/{name[:50]}.py", 3), does="python")
+        AccountRow("host", 1.0, Place(function=name, file=f"/src/{name[:50]}.py", line=3), does="python")
         for name in long
     )
     return replace(

@@ -61,15 +61,9 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
     lines = []
     for number, line in enumerate(in_own_lines(in_bodies(sampled.lines, text_of), text_of)):
         code = code_of(line.file, line.line) if number < MOST_SOURCES else None
-        if (
-            code is not None and code.loop is None and "await" in line.waits
-        ):  # the loop is where it is awaited
-            for caller in line.callers:
-                outer = code_of(caller.file, caller.line)
-                if outer is not None and outer.loop is not None:
-                    line = replace(line, function=caller.function, line=caller.line)
-                    code = outer
-                    break
+        if code is not None and code.loop is None and "await" in line.waits:
+            line = _at_loop(line, code_of)
+            code = code_of(line.file, line.line)
         above = line.callers[0] if line.callers and number < MOST_SOURCES else None
         caller_code = code_of(above.file, above.line) if above is not None else None
         lines.append(_asleep(replace(line, code=code, caller_code=caller_code)))
@@ -88,6 +82,25 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
     work = sum(one.main_wall for one in lines) + sampled.rest_wall  # imports are in neither
     loops = find_loops(lines, work, lambda file: parsed(text_of(file)))
     return replace(sampled, lines=tuple(lines), outer=calling, import_codes=import_codes, loops=loops)
+
+
+def _at_loop(line: LineSamples, code_of: Callable[[str | None, int | None], LineCode | None]) -> LineSamples:
+    """Return what is awaited at the line of the coroutine above it whose loop awaits it again and again.
+
+    Its first caller is then the coroutine that it calls, or one further down that awaits within a block, as a lock.
+    """
+    chain = [CodeLine(line.function, line.file, line.line, line.main_wall)]
+    for number, caller in enumerate(line.callers):
+        code = code_of(caller.file, caller.line)
+        if code is not None and code.loop is not None:
+            codes = ((frame, code_of(frame.file, frame.line)) for frame in chain)
+            held = (frame for frame, below in codes if below is not None and below.find("within"))
+            callers = (next(held, chain[-1]), *line.callers[number:])
+            return replace(
+                line, function=caller.function, file=caller.file, line=caller.line, callers=callers
+            )
+        chain.append(caller)
+    return line
 
 
 _SLEEPS = re.compile(r"time\.sleep\([^()]*\)")

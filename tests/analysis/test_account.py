@@ -619,20 +619,20 @@ def test_a_row_names_a_convolution_by_its_window_and_attention_by_what_it_sees(
     ("rows", "said"),
     [
         (
-            (AccountRow("host", 6.0, Place(None, None, "crunch", "t.py", 4), does="python"), AccountRow("rest", 4.0)),
+            (AccountRow("host", 6.0, Place(function="crunch", file="t.py", line=4), does="python"), AccountRow("rest", 4.0)),
             "Of the 10.0 s, 60 % is in crunch t.py:4.",
         ),
         (
             (
-                AccountRow("host", 2.0, Place(None, None, "step", "t.py", 9), does="network"),
-                AccountRow("host", 1.5, Place(None, None, "save", "t.py", 12), does="python"),
+                AccountRow("host", 2.0, Place(function="step", file="t.py", line=9), does="network"),
+                AccountRow("host", 1.5, Place(function="save", file="t.py", line=12), does="python"),
                 AccountRow("rest", 6.5),
             ),
             "Of the 10.0 s, 20 % is in step t.py:9, where the program waits for the network.",
         ),
         (
             tuple(
-                AccountRow("host", 0.5, Place(None, None, f"f{n}", "t.py", n), does="python") for n in range(1, 21)
+                AccountRow("host", 0.5, Place(function=f"f{n}", file="t.py", line=n), does="python") for n in range(1, 21)
             ),
             "No place takes 10 % of the 10.0 s: the first 8 together take 40 %.",
         ),

@@ -215,9 +215,7 @@ def awaited_frames(
         tasks = [task for task in tasks if task is own or task.get_loop() is own.get_loop()]
     pending = [task for task in tasks if task is own or task not in before]
     alone = len(pending) == 1
-    first = [
-        task for task in pending if task is own or (own is None and (alone or task.get_name() == "Task-1"))
-    ]
+    first = [task for task in pending if task is own or (own is None and (alone or _ends_loop(task)))]
     if len(first) != 1 or (own is not None and getattr(own.get_coro(), "cr_running", True)):
         return [], False
     frames = _suspended_frames(first[0])
@@ -227,6 +225,16 @@ def awaited_frames(
         if len(holders) == 1 and len(others) > 1:
             frames, alone = holders[0], True
     return frames[::-1], alone
+
+
+def _ends_loop(task: Any) -> bool:
+    """Return whether an event loop runs until this task is done: `asyncio.run` says so by a callback of the task.
+
+    Loops of other libraries say it otherwise: there it is the first task of the program.
+    """
+    callbacks = getattr(task, "_callbacks", None) or ()
+    names = {getattr(callback, "__name__", "") for callback, *_ in callbacks}
+    return "_run_until_complete_cb" in names or task.get_name() == "Task-1"
 
 
 def _suspended_frames(task: Any) -> list[FrameType]:

@@ -417,7 +417,7 @@ def test_advice_by_framework_is_there_for_each(framework: str) -> None:
 
 
 def test_a_wait_at_the_line_that_compiles_again_is_told_as_the_compilation() -> None:
-    place = Place(None, None, "main", "a.py", 11)
+    place = Place(function="main", file="a.py", line=11)
     spots = (HotSpot(0.8, 8.0, "waiting", place), HotSpot(0.1, 1.0, "python", replace(place, line=30)))
     split = TimeSplit(10.0)
     again = Hotspot("main", 39.0, 6.0, 39, "a.py", 11, "jit(score)", counters={"jax": 1.0})
