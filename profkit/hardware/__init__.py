@@ -1,4 +1,4 @@
-"""The hardware under a run: what the machine is, what it can reach at most, and how quiet it is.
+"""The hardware that a run uses: what the machine is, the most it can reach, and how quiet it is.
 
-Everything below `/` is read through a `root` argument, so that a recorded tree reads like a live machine.
+Everything below `/` is read through a `root` argument, so a recorded tree can be read like a live machine.
 """

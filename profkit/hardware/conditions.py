@@ -1,4 +1,4 @@
-"""What surrounds a measurement: who else uses the machine."""
+"""The conditions around a measurement: who else uses the machine meanwhile."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ROOT = Path("/")
 
 
 class DisturbanceWatch:
-    """What others than the processes `pids` take from the processor, from when this was made.
+    """A watch on the processor time that other processes than `pids` take, from its construction on.
 
-    Two looks at a small file: 0.1 ms.
+    It reads one small file twice, which costs 0.1 ms.
     """
 
     def __init__(self, root: Path = _ROOT, pids: Sequence[int] = ()) -> None:
@@ -30,7 +30,10 @@ class DisturbanceWatch:
         self._before, self._own = _read_activity(root), self._own_seconds()
 
     def share(self) -> float | None:
-        """The share of all cores' time that others had, other guests of the hypervisor too; None where nobody tells."""
+        """Return the share of all cores' time that others had; None where the system does not report it.
+
+        Time that the hypervisor gave to other guests counts as theirs.
+        """
         after = _read_activity(self._root)
         passed = after.total - self._before.total
         if passed <= 0:
@@ -40,20 +43,24 @@ class DisturbanceWatch:
         return min(1.0, max(0.0, taken - ours) / passed)
 
     def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
-        """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
+        """Return what disturbed a process that has ended.
+
+        `seconds` is its wall time, `cpu` its CPU time, and `waited` the time it waited for a core, all in seconds.
+        """
         after, second = _read_activity(self._root), _ticks_per_second()
-        told = after.total > self._before.total
+        known = after.total > self._before.total
         # profkit's own time is in neither: it looks at the process a few times a second, and is one of the others
         busy = (after.busy - self._before.busy) / second
         return Disturbance(
             seconds,
             cpu,
-            stolen=max(0, after.stolen - self._before.stolen) / second if told else None,
-            others=max(0.0, busy - cpu) if told else None,
+            stolen=max(0, after.stolen - self._before.stolen) / second if known else None,
+            others=max(0.0, busy - cpu) if known else None,
             waited=waited if platform.system() == "Linux" else None,
         )
 
     def _own_seconds(self) -> float:
+        """Return the CPU seconds that the watched processes have used so far."""
         total = 0.0
         for pid in self._pids:
             import psutil  # here: heavy
@@ -65,7 +72,10 @@ class DisturbanceWatch:
 
 
 def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:
-    """Of the time of all processes: what the hypervisor gave away, and what they waited for a core; each 0 or more."""
+    """Return the shares of all processes' time that were lost: to the hypervisor, and waiting for a core.
+
+    Each is 0 or more. What a process waited is counted only as far as others were busy.
+    """
     seconds = sum(d.seconds for d in disturbances)
     if seconds <= 0:
         return 0.0, 0.0
@@ -84,6 +94,7 @@ class _ActivityCounters:
 
 
 def _read_activity(root: Path) -> _ActivityCounters:
+    """Read the first line of /proc/stat; all counters are 0 where it is missing or of another form."""
     first = (system.read_text(root, "proc/stat") or "").split("\n", 1)[0].split()
     # user nice system idle iowait irq softirq steal (proc(5)); guest time is already inside user
     ticks = [int(word) for word in first[1:9] if word.isdigit()]
@@ -101,7 +112,7 @@ def _ticks_per_second() -> int:
 
 
 def noise_checks(root: Path = _ROOT, window: float = 0.5) -> tuple[Check, ...]:
-    """Look for `window` seconds at what others take of the processor, then at its clock and a container's share."""
+    """Watch for `window` seconds what others take of the processor, then check its clock and a container's quota."""
     watched = DisturbanceWatch(pids=[os.getpid()])
     time.sleep(window)
     cores = usable_cores(root)
@@ -113,9 +124,10 @@ def noise_checks(root: Path = _ROOT, window: float = 0.5) -> tuple[Check, ...]:
 def judge_noise(
     others: float | None, governor: str | None, quota: float | None, cores: int
 ) -> tuple[Check, ...]:
-    """One check for each condition the machine tells; what it does not tell has none.
+    """Return one check for each condition that the machine reports; what it does not report has none.
 
-    `others` is the share of the cores (0..1) that others had, `quota` the cores' worth of time of a container.
+    `others` is the share of the cores (0..1) that others had, `quota` a container's limit in cores' worth of
+    time.
     """
     threads = max(1, int(quota or 0))
     seen = {

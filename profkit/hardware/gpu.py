@@ -1,7 +1,7 @@
-"""The NVIDIA devices that a workload started from here would see, and why there are none where it would see none.
+"""The NVIDIA devices that a workload started from here would see, and the reason where it would see none.
 
-Asks the driver's management library, which neither initialises CUDA nor makes a context. Nothing is mended here:
-a driver is reloaded, a container restarted, by the one who owns it.
+This asks the driver's management library (NVML), which neither initialises CUDA nor creates a context.
+Nothing is repaired here: reloading a driver or restarting a container is for their owner to do.
 """
 
 from __future__ import annotations
@@ -33,20 +33,24 @@ T = TypeVar("T")
 
 
 def read_gpus(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> tuple[Gpu, ...]:
-    """The devices that a process with this environment (else our own) may use, as CUDA numbers them.
+    """Return the devices that a process with this environment (default: our own) may use, as CUDA numbers them.
 
-    Empty where there is no device or no driver; never raises. `bandwidth` is memory clock x 2 (double data rate) x
-    bus width / 8, which data sheets round; None for a part of a device (MIG, vGPU).
+    Empty where there is no device or no driver; never raises. `bandwidth` is memory clock x 2 (double data rate)
+    x bus width / 8, which data sheets round; None for a part of a device (MIG, vGPU).
     """
-    return tuple(replace(one.gpu, index=index) for index, one in enumerate(_ask_devices(environ, root)))
+    return tuple(replace(device.gpu, index=index) for index, device in enumerate(_ask_devices(environ, root)))
 
 
 def read_gpu_uuids(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The UUIDs of the same devices, in the same order; of a MIG instance its own. Never raises."""
+    """Return the UUIDs of the devices of `read_gpus`, in the same order. Never raises.
+
+    A MIG instance has a UUID of its own.
+    """
     return tuple(device.uuid for device in _ask_devices(environ, Path("/")))
 
 
 def _ask_devices(environ: Mapping[str, str] | None, root: Path) -> list[ListedGpu]:
+    """Ask the driver for its devices and return those visible in this environment; none where it does not answer."""
     # Linux inside Windows has the host's driver
     wsl = "microsoft" in (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
     devices = call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None)) or ()
@@ -54,7 +58,7 @@ def _ask_devices(environ: Mapping[str, str] | None, root: Path) -> list[ListedGp
 
 
 def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> Fault | None:
-    """Why no device can be used here, with the line that mends it; None where one can."""
+    """Return why no device can be used here, with the line that fixes it; None where a device can be used."""
     environ = os.environ if environ is None else environ
     code = call_with_timeout(ANSWER_SECONDS, _ask_nvml_code)
     if code == 0 and read_gpus(environ, root):
@@ -69,7 +73,10 @@ def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/"
 
 
 def call_with_timeout(seconds: float, ask: Callable[[], T]) -> T | None:
-    """The answer, or None where there is none in time: a device in trouble can hold the driver for ever."""
+    """Return what `ask` returns, or None if it raises or takes longer than `seconds`.
+
+    It is called in a thread of its own, since a device in trouble can block a call into the driver for ever.
+    """
     answers: list[T] = []
 
     def run() -> None:
@@ -83,7 +90,7 @@ def call_with_timeout(seconds: float, ask: Callable[[], T]) -> T | None:
 
 
 def _ask_nvml_code() -> int:
-    """0 where the driver answers (perhaps that there is no device), the code of its error, or NO_LIBRARY."""
+    """Return 0 where the driver answers (perhaps that there is no device), else its error code or NO_LIBRARY."""
     try:
         with nvml_session() as library:
             return 0 if library.handles() else library.first_error()
@@ -97,9 +104,9 @@ def _ask_nvml_code() -> int:
 
 
 def _explain_code(code: int | None, root: Path) -> Fault:
-    """The fault behind NVML's answer (None: none in time).
+    """Return the fault behind NVML's error code (None: no answer in time).
 
-    The tree below `root` tells a missing driver from a container without devices.
+    Files below `root` tell a missing driver from a container that was started without devices.
     """
     if code == _MISMATCH:
         return Fault(
@@ -137,7 +144,7 @@ def _explain_code(code: int | None, root: Path) -> Fault:
 
 
 def _has_card(root: Path) -> bool:
-    """Whether a display or compute device (PCI class 03) of NVIDIA is on the bus."""
+    """Return whether a display or compute device (PCI class 03) of NVIDIA is on the bus."""
     return any(
         system.read_text(folder, "vendor") == NVIDIA
         and (system.read_text(folder, "class") or "").startswith("0x03")
@@ -153,7 +160,7 @@ _VGPU = 2
 
 @dataclass(frozen=True)
 class ListedGpu:
-    """One device as the driver lists it, with the instances that it is cut into."""
+    """A device as the driver lists it, with the MIG instances it is divided into."""
 
     gpu: Gpu
     uuid: str = ""
@@ -162,14 +169,14 @@ class ListedGpu:
 
 
 def visible_devices(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
-    """The devices that a process with this environment sees, in the order in which it numbers them."""
+    """Return the devices that a process with this environment sees, in the order in which it numbers them."""
     listed = _sort_in_cuda_order(devices, environ)
     selection = environ.get("CUDA_VISIBLE_DEVICES")
     return listed if selection is None else _select_devices(selection, listed, devices)
 
 
 def _sort_in_cuda_order(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
-    """What CUDA counts from 0 on where nothing is asked for: whole devices, or the first MIG instance alone."""
+    """Return what CUDA numbers from 0 on by default: the whole devices, or the first MIG instance alone."""
     whole = [device for device in devices if not device.gpu.mig]
     if not whole:
         return [instance for device in devices for instance in device.instances][:1]
@@ -179,6 +186,7 @@ def _sort_in_cuda_order(devices: Sequence[ListedGpu], environ: Mapping[str, str]
 
 
 def _select_devices(selection: str, listed: list[ListedGpu], devices: Sequence[ListedGpu]) -> list[ListedGpu]:
+    """Return the devices that a CUDA_VISIBLE_DEVICES value names, up to the first name that fits none."""
     chosen: list[ListedGpu] = []
     for word in selection.split(","):
         device = _find_device(word.strip(), listed, devices)
@@ -191,6 +199,7 @@ def _select_devices(selection: str, listed: list[ListedGpu], devices: Sequence[L
 
 
 def _find_device(word: str, listed: list[ListedGpu], devices: Sequence[ListedGpu]) -> ListedGpu | None:
+    """Return the device that a number or the beginning of a UUID names; None where none or several fit."""
     if word.isdecimal():
         return listed[int(word)] if int(word) < len(listed) else None
     everything = [*devices, *(instance for device in devices for instance in device.instances)]
@@ -205,7 +214,7 @@ def _find_device(word: str, listed: list[ListedGpu], devices: Sequence[ListedGpu
 
 
 def list_devices(virtual: str | None) -> tuple[ListedGpu, ...]:
-    """The devices in the order of the bus. Raises OSError where there is no library, NvmlError where it fails."""
+    """List the devices in bus order. Raises OSError where there is no library, NvmlError where it fails."""
     with nvml_session() as library:
         driver = library.text("nvmlSystemGetDriverVersion")
         return tuple(_read_device(library, handle, driver, virtual) for handle in library.handles())
@@ -252,13 +261,14 @@ def _read_device(library: Nvml, handle: c_void_p, driver: str | None, virtual: s
 
 
 def _memory_bandwidth(library: Nvml, handle: c_void_p) -> float | None:
+    """Return the peak memory bandwidth in bytes/s: clock x 2 (double data rate) x bus width in bits / 8."""
     clock = _to_hertz(library.number("nvmlDeviceGetMaxClockInfo", handle, MEMORY_CLOCK))
     width = library.number("nvmlDeviceGetMemoryBusWidth", handle)
     return 2 * clock * width / 8 if clock and width else None
 
 
 def _clock_lock(library: Nvml, handle: c_void_p, most: float | None) -> float | None:
-    """The application clock of the SMs, where it is set below the most that they can do."""
+    """Return the SMs' application clock in Hz if it is set below `most`, their highest clock; else None."""
     application_clock = _to_hertz(library.number("nvmlDeviceGetApplicationsClock", handle, SM_CLOCK))
     return application_clock if application_clock and most and application_clock < most else None
 
@@ -272,7 +282,7 @@ _CORES_PER_SM = {"6.0": 64, "6.1": 128, "7.0": 64, "7.5": 64, "8.0": 64, "8.6": 
 
 
 def count_multiprocessors(cores: int | None, capability: str | None) -> int | None:
-    """SMs of a device with so many CUDA cores; None where that does not come out even."""
+    """Return the number of SMs of a device with `cores` CUDA cores; None where the division leaves a rest."""
     if cores is None or capability is None or not capability.partition(".")[0].isdecimal():
         return None
     each = _CORES_PER_SM.get(capability) or (128 if int(capability.partition(".")[0]) >= 9 else None)

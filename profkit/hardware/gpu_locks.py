@@ -1,6 +1,7 @@
-"""One run of profkit at a time on each GPU of a host: a lock by the device's UUID, which all users of the host share.
+"""Locks that let only one run of profkit at a time use each GPU of a host; all users of the host share them.
 
-It is flock(2) on a file that nobody writes to: it ends with the process that has it.
+A lock is flock(2) on a file named after the device's UUID. Nobody writes to the file, and the lock ends with
+the process that holds it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from profkit.core.errors import MachineError, Progress
 
 LOCKS = "/tmp/profkit-locks"  # whatever TMPDIR says: all users must mean one folder
 FOLDER = "PROFKIT_LOCKS"  # names another folder; empty: nothing is locked
-HELD = "PROFKIT_GPUS_HELD"  # what a process above this one has: it waits for this one, and not the other way round
+HELD = (
+    "PROFKIT_GPUS_HELD"  # what a parent process holds: it waits for this process, which must not wait for it
+)
 WAIT_SECONDS = 3600.0
 LOOK_SECONDS = 0.5
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no pipe waited for
@@ -25,10 +28,10 @@ _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is
 
 @contextlib.contextmanager
 def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_SECONDS) -> Iterator[None]:
-    """Inside the block no other run of profkit has these devices; what is had already above is not asked for.
+    """Keep these devices for this run of profkit inside the block; those a parent process holds are left out.
 
-    All take them in one order, so that no two wait for each other. Without a folder that all users can use, it says so
-    and goes on. Raises MachineError after `patience` seconds.
+    All runs lock in the same order, so that no two wait for each other. Without a folder that all users can use,
+    it reports that and goes on without locks. Raises MachineError after `patience` seconds.
     """
     folder = os.environ.get(FOLDER, LOCKS)
     had = os.environ.get(HELD, "")
@@ -56,7 +59,10 @@ def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_S
 
 
 def _wait_for(descriptor: int, busy: str, progress: Progress, patience: float) -> None:
-    """Lock the file; `busy` says that another process has it."""
+    """Lock the file, waiting up to `patience` seconds; `busy` is the sentence to show meanwhile.
+
+    Raises MachineError if the lock is not free by then.
+    """
     begun, shown = time.monotonic(), False
     while True:
         with contextlib.suppress(BlockingIOError):
@@ -65,8 +71,8 @@ def _wait_for(descriptor: int, busy: str, progress: Progress, patience: float) -
         waited = time.monotonic() - begun
         if waited >= patience:
             raise MachineError(
-                busy + (f", and was waited for {waited:.0f} s" if waited > 1 else ""),
-                f"another GPU: CUDA_VISIBLE_DEVICES=1, or --gpus 1; {FOLDER}= (empty) takes it all the same",
+                busy + (f"; profkit waited for it for {waited:.0f} s" if waited > 1 else ""),
+                f"use another GPU: CUDA_VISIBLE_DEVICES=1, or --gpus 1; {FOLDER}= (empty) uses it without a lock",
             )
         if not shown:
             progress.begin("wait", busy)
@@ -78,7 +84,7 @@ def _wait_for(descriptor: int, busy: str, progress: Progress, patience: float) -
 
 
 def _open_file(folder: str, name: str) -> int:
-    """A regular file in it; whoever made it, all may read it, and thus lock it. Raises OSError."""
+    """Open a regular file in `folder`, created if absent, that every user may read and thus lock. Raises OSError."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder)  # for all users; as in /tmp nobody removes another user's file
         os.chmod(folder, 0o1777)
@@ -97,5 +103,5 @@ def _open_file(folder: str, name: str) -> int:
 
 
 def _plain(uuid: str) -> str:
-    """As CUDA and NVML both call it, and as a file may be called."""
+    """Return the part of a UUID that CUDA and NVML agree on, as a valid file name."""
     return re.sub(r"[^0-9a-z-]", "", uuid.lower()).removeprefix("gpu-").removeprefix("mig-")

@@ -1,4 +1,7 @@
-"""The machine a run is made on: what decides whether two runs may be compared, and nothing that names it."""
+"""The machine a run is made on: what decides whether two runs may be compared.
+
+Nothing that identifies the machine is read.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ _ROOT = Path("/")
 
 
 def read_machine(root: Path = _ROOT) -> Machine:
-    """The machine as /proc and /sys below `root` tell it; never raises for what is missing there.
+    """Read the machine from /proc and /sys below `root`; never raises for what is missing there.
 
-    `cores` are those this process may use: its affinity, and whole cores' worth of its control group's quota
-    (1.5 counts as 1, since a second thread would be throttled). `memory_bytes` likewise is the smaller of the
+    `cores` are those this process may use: its affinity, and whole cores' worth of its control group's quota (1.5
+    counts as 1, since a second thread would be throttled). `memory_bytes` likewise is the smaller of the
     machine's memory and the group's limit. Caches are those of the first usable core (see `read_caches`).
     """
     if root == _ROOT and platform.system() == "Darwin":
@@ -62,7 +65,7 @@ _CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
 
 
 def _read_machine_macos() -> Machine:
-    """The machine as macOS tells it. It tells no ways of a cache: those are assumed and the cache says so.
+    """Read the machine from macOS' sysctl, which reports no cache ways: those are assumed, and marked so.
 
     Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2.
     """
@@ -93,7 +96,7 @@ def _read_machine_macos() -> Machine:
 
 
 def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
-    """Numbers of the logical processors this process may run on; empty where the system does not tell."""
+    """Return the logical processors this process may run on; empty where the system does not report them."""
     status = system.parse_fields(system.read_text(root, "proc/self/status"))
     listed = system.parse_core_list(status.get("Cpus_allowed_list"))
     if listed:
@@ -104,6 +107,7 @@ def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
 
 
 def _read_memory(root: Path, limits: CgroupLimits) -> int:
+    """Return the bytes of memory this process may use, 0 where neither the machine nor a limit is known."""
     words = system.parse_fields(system.read_text(root, "proc/meminfo")).get("MemTotal", "").split()
     total = int(words[0]) * 1024 if words and words[0].isdigit() else 0  # 0 is the model's "not told"
     return min(total, limits.memory) if limits.memory and total else limits.memory or total
@@ -130,7 +134,7 @@ class CgroupLimits:
 
 
 def read_limits(root: Path = Path("/")) -> CgroupLimits:
-    """The tightest limit of this process's control group and all groups above it (cgroup v2)."""
+    """Read the tightest limits of this process's control group and all groups above it (cgroup v2)."""
     cpus: list[float] = []
     memory: list[int] = []
     used: int | None = None
@@ -147,7 +151,10 @@ def read_limits(root: Path = Path("/")) -> CgroupLimits:
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
-    """Bytes this process may still take: what the kernel calls available, within the group's limit."""
+    """Return the bytes this process may still allocate, within its control group's limit.
+
+    Without a limit that is what the kernel calls available; None where neither is known.
+    """
     if root == Path("/") and platform.system() == "Darwin":
         import psutil  # here: heavy
 
@@ -162,10 +169,10 @@ def available_memory(root: Path = Path("/")) -> int | None:
 
 
 def is_guest(root: Path, flags: frozenset[str]) -> bool:
-    """Whether this system is a guest of a hypervisor.
+    """Return whether this system is a guest of a hypervisor.
 
-    `flags` are the processor's feature flags. On Arm no flag tells a guest, so only firmware or the clock can say it;
-    a guest that hides both reads as bare metal.
+    `flags` are the processor's feature flags. On Arm no flag marks a guest, so only firmware or the clock can
+    tell; a guest that hides both is taken for bare metal.
     """
     release = (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
     firmware = " ".join(
@@ -180,7 +187,7 @@ def is_guest(root: Path, flags: frozenset[str]) -> bool:
 
 
 def is_container(root: Path) -> bool:
-    """Whether this process runs in a container."""
+    """Return whether this process runs in a container."""
     if any((root / file).exists() for file in (".dockerenv", "run/.containerenv", "run/systemd/container")):
         return True
     groups = [system.read_text(root, path) or "" for path in ("proc/1/cgroup", "proc/self/cgroup")]
@@ -188,10 +195,10 @@ def is_container(root: Path) -> bool:
 
 
 def _group_folders(root: Path) -> Iterator[str]:
-    """Folders, below `root`, of this process's group and those above it.
+    """Yield the folders, relative to `root`, of this process's control group and those above it.
 
-    Inside a container the path that /proc tells is often the host's and absent here; then the mount's own
-    top is the container's group, which is always among the folders yielded.
+    Inside a container the path in /proc is often the host's and absent here; then the mount's own top is the
+    container's group, which is always among the folders yielded.
     """
     lines = (system.read_text(root, "proc/self/cgroup") or "").splitlines()
     path = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
@@ -201,7 +208,10 @@ def _group_folders(root: Path) -> Iterator[str]:
 
 
 def _quota(content: str | None) -> float | None:
-    """`max 100000` or `150000 100000`: microseconds of processor time per period."""
+    """Parse `max 100000` or `150000 100000` into cores' worth of time; None where there is no limit.
+
+    The numbers are microseconds of processor time, and of the period.
+    """
     parts = (content or "").split()
     if len(parts) != 2 or not all(part.isdigit() for part in parts) or int(parts[1]) == 0:
         return None
@@ -215,7 +225,7 @@ _FLAG_NAMES = ("fma", "f16c", "sme", "sme2", "bf16", "i8mm", "fphp", "neon")
 
 @dataclass(frozen=True)
 class Processor:
-    """One core's identity. On Arm `model` is the part, `vendor` the implementer."""
+    """The identity of a core. On Arm `model` is the part number and `vendor` the implementer."""
 
     name: str
     vendor: str
@@ -225,7 +235,7 @@ class Processor:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The flags that matter for speed, in order."""
+        """Return the flags that matter for speed, sorted."""
         return tuple(
             sorted(flag for flag in self.flags if flag.startswith(_FLAG_PREFIXES) or flag in _FLAG_NAMES)
         )
@@ -235,7 +245,7 @@ UNKNOWN = Processor("unknown", "unknown", None, None, frozenset())
 
 
 def read_processor(root: Path = Path("/"), core: int = 0) -> Processor:
-    """The identity of `core` (of the first one, where that is not listed); UNKNOWN without /proc/cpuinfo."""
+    """Read the identity of `core` (of the first core where that is not listed); UNKNOWN without /proc/cpuinfo."""
     blocks = map(system.parse_fields, (system.read_text(root, "proc/cpuinfo") or "").split("\n\n"))
     listed = [block for block in blocks if block]
     if not listed:
@@ -274,7 +284,7 @@ def _identify_arm(block: dict[str, str], flags: frozenset[str]) -> Processor:
 
 @lru_cache
 def arm_names() -> tuple[dict[int, str], dict[tuple[int, int], str]]:
-    """Implementers by number, and core names by (implementer, part)."""
+    """Return implementers by number, and core names by (implementer, part)."""
     table = json.loads((Path(__file__).with_name("arm_cores.json")).read_text("utf-8"))
     vendors = {int(number, 16): str(name) for number, name in table["implementers"].items()}
     parts = {
@@ -286,7 +296,7 @@ def arm_names() -> tuple[dict[int, str], dict[tuple[int, int], str]]:
 
 
 def _parse_number(value: str | None) -> int | None:
-    """`26`, `0xd0c`; None where it is no number."""
+    """Parse `26` or `0xd0c`; None where the text is not a number."""
     try:
         return int(value, 0) if value else None
     except ValueError:
@@ -303,24 +313,25 @@ _EMULATED_CACHES = {(2, 4 * MIB, 16), (3, 16 * MIB, 16)}
 
 
 def data_caches(machine: Machine) -> tuple[Cache, ...]:
-    """Data and unified caches of one core, L1 first."""
+    """Sort the data and unified caches of a core by level, L1 first."""
     return tuple(sorted(machine.caches, key=lambda cache: cache.level))
 
 
 def data_cache(machine: Machine, level: int) -> Cache | None:
-    """The data or unified cache of that level, None where the machine has none."""
+    """Return the data or unified cache of that level, None where the machine has none."""
     return next((cache for cache in machine.caches if cache.level == level), None)
 
 
 def instruction_cache(machine: Machine) -> Cache:
-    """The first-level instruction cache; an assumed one for a machine recorded without it."""
+    """Return the first-level instruction cache; an assumed one for a machine recorded without it."""
     return machine.instruction_cache or USUAL_INSTRUCTION
 
 
 def read_caches(root: Path, cores: tuple[int, ...], virtual: bool) -> tuple[tuple[Cache, ...], Cache]:
-    """Data caches and the instruction cache of the first of `cores` from sysfs; what cannot be true is assumed.
+    """Read the data caches and the instruction cache of the first of `cores` from sysfs.
 
-    On a hybrid part this is a performance core, which Linux numbers first. Sizes and lines in bytes.
+    Caches that cannot exist in this form are replaced by common ones, marked as assumed. On a hybrid processor
+    the first core is a performance core, since Linux numbers those first. Sizes and lines in bytes.
     """
     data, instruction = _read_sysfs_caches(root, cores[0] if cores else 0)
     emulated = virtual and all(
@@ -347,13 +358,16 @@ def _assume_cache(believed: dict[int, Cache], level: int, cores: int) -> None:
 
 
 def _is_possible(cache: Cache, below: dict[int, Cache]) -> bool:
-    """Whether a core can have a cache of this geometry behind those `below`."""
+    """Return whether a core can have a cache of this geometry behind those `below`."""
     smaller = max((smaller_cache.size for smaller_cache in below.values()), default=1)
     return cache.line in (16, 32, 64, 128, 256) and cache.size >= smaller and _sets_exist(cache)
 
 
 def _sets_exist(cache: Cache) -> bool:
-    """Whole sets, and in a core's own caches a power of two: an L3 in slices may have, say, 12 * 1024."""
+    """Return whether the cache has whole sets, and, below L3, a power of two of them.
+
+    An L3 in slices may have another number, for example 12 * 1024.
+    """
     if cache.line <= 0 or cache.ways <= 0 or cache.size % (cache.line * cache.ways) != 0:
         return False
     sets = cache.size // (cache.line * cache.ways)
@@ -361,7 +375,7 @@ def _sets_exist(cache: Cache) -> bool:
 
 
 def _read_sysfs_caches(root: Path, core: int) -> tuple[list[Cache], Cache | None]:
-    """Data and unified levels in order, and the first instruction cache, as sysfs tells them."""
+    """Read the data and unified levels in order, and the first instruction cache, from sysfs."""
     folder = f"sys/devices/system/cpu/cpu{core}/cache"
     data: dict[int, Cache] = {}
     instruction: Cache | None = None
@@ -388,7 +402,7 @@ def _read_sysfs_caches(root: Path, core: int) -> tuple[list[Cache], Cache | None
 
 
 def _parse_size(content: str | None) -> int:
-    """`48K`, `32768K`, `32M` in bytes; 0 where it is no size."""
+    """Parse `48K`, `32768K` or `32M` into bytes; 0 where the text is not a size."""
     match = re.fullmatch(r"(\d{1,12})([KMG]?)", content or "")
     if match is None:
         return 0

@@ -1,6 +1,6 @@
-"""A Mac, from `sysctl` and `ioreg`: the machine, its GPU and chip.
+"""A Mac as `sysctl` and `ioreg` describe it: the machine, its GPU and its chip.
 
-None needs root, and none starts Metal. Built from others' examples of what these programs print.
+Neither needs root, and neither starts Metal. Built from published examples of what these programs print.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from profkit.hardware.system import ask_program
 
 
 def sysctl_text(name: str) -> str | None:
-    """The text that `sysctl -n NAME` prints; None where this system has no such name."""
+    """Return the text that `sysctl -n NAME` prints; None where this system has no such name."""
     answer = ask_program("sysctl", "-n", name) if platform.system() == "Darwin" else None
     return answer.decode("utf-8", "replace").strip() if answer is not None else None
 
 
 def sysctl_number(name: str) -> int | None:
-    """The whole number that has this name; None where there is none."""
+    """Return the whole number that `sysctl -n NAME` prints; None where it prints none."""
     words = sysctl_text(name)
     try:
         return int(words) if words else None
@@ -54,15 +54,15 @@ class AppleChip:
 
 @lru_cache(maxsize=1)
 def chip_table() -> Mapping[str, Mapping[str, Any]]:
-    """The rows of `apple_chips.yaml` by name, oldest first."""
+    """Load the rows of `apple_chips.yaml` by name, oldest first."""
     return dict(load_yaml(Path(__file__).with_name("apple_chips.yaml")))
 
 
 def find_chip(name: str | None, cores: int | None = None) -> AppleChip:
-    """The chip that `sysctl machdep.cpu.brand_string`, ioreg, or a trace's metal-device-name calls `name`.
+    """Find the chip that `sysctl machdep.cpu.brand_string`, ioreg, or a trace's metal-device-name calls `name`.
 
-    "Apple M3 Max", "M3 Max" and "Apple M3 Max GPU" are the same. `cores` are GPU cores: chips of one name are sold
-    with several, and some of those have less bandwidth.
+    'Apple M3 Max', 'M3 Max' and 'Apple M3 Max GPU' are the same. `cores` are GPU cores: chips of one name are
+    sold with several numbers of cores, and some of those have less bandwidth.
     """
     words = " ".join((name or "").split()) or "a GPU without a name"
     match = _NAME.fullmatch(words)
@@ -83,15 +83,15 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip:
 
 # ------------------------------------------------------------ GPUs
 
-_CORES_MOST = 1024  # twelve times as many as any chip has
+_MAX_CORES = 1024  # twelve times as many as any chip has
 _CHIP = re.compile(r"AGXAccelerator(G\d\d[A-Z])")
 
 
 def read_apple_gpus() -> tuple[Gpu, ...]:
-    """The GPUs of this Mac, as ioreg lists them; empty on another system, or where it tells none. Never raises.
+    """Read the GPUs of this Mac from ioreg; empty on another system, or where it lists none. Never raises.
 
-    `bandwidth` (bytes/s) is the specification of `find_chip`, None where it has none.
-    `memory_bytes` is the memory of the machine, which an Apple GPU shares.
+    `bandwidth` (bytes/s) is the specification of `find_chip`, None where it has none. `memory_bytes` is the
+    memory of the machine, which an Apple GPU shares.
     """
     if platform.system() != "Darwin":
         return ()
@@ -105,9 +105,9 @@ def read_apple_gpus() -> tuple[Gpu, ...]:
 
 
 def parse_ioreg(content: bytes) -> tuple[Gpu, ...]:
-    """What `ioreg -r -c IOAccelerator -d 1 -a` prints: a property list with one dictionary for each accelerator.
+    """Parse what `ioreg -r -c IOAccelerator -d 1 -a` prints: a property list with a dictionary per accelerator.
 
-    The name is "" where the entry has none. Empty for what is no such list.
+    The name is empty where the entry has none. Returns nothing for content of another form.
     """
     try:
         entries = plistlib.loads(content)
@@ -127,9 +127,10 @@ def parse_ioreg(content: bytes) -> tuple[Gpu, ...]:
 
 
 def add_specification(gpu: Gpu, brand: str | None, memory: int | None, guest: bool = False) -> Gpu:
-    """The GPU with what its chip's specification adds. `brand` is the processor's name, `guest` a virtual machine.
+    """Return the GPU completed by its chip's specification.
 
-    An accelerator without a name of its own is the processor's, where that is Apple's.
+    `brand` is the processor's name; `guest` says that this is a virtual machine, where the bandwidth stays
+    unknown. An accelerator without a name of its own gets the processor's, where that is Apple's.
     """
     name = gpu.name or (brand if brand and brand.startswith("Apple") else "") or "GPU"
     return replace(
@@ -142,14 +143,14 @@ def add_specification(gpu: Gpu, brand: str | None, memory: int | None, guest: bo
 
 
 def _registry_text(value: object) -> str:
-    """Text, or the bytes of a C string, as registry entries have it; "" for anything else."""
+    """Return a registry entry's text, given as a string or as the bytes of a C string; empty for anything else."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return " ".join(value.replace("\0", " ").split()) if isinstance(value, str) else ""
 
 
 def _core_count(value: object) -> int | None:
-    """A number of cores, or its little-endian bytes; None where it is none that can be."""
+    """Return a number of cores, given as an integer or its little-endian bytes; None where it is implausible."""
     if isinstance(value, bytes) and len(value) in (4, 8):
         value = int.from_bytes(value, "little")
-    return value if type(value) is int and 0 < value <= _CORES_MOST else None
+    return value if type(value) is int and 0 < value <= _MAX_CORES else None

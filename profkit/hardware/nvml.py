@@ -1,8 +1,9 @@
-"""NVIDIA's management library by ctypes: what the driver says of its devices, also inside a workload's process.
+"""NVIDIA's management library (NVML) by ctypes: what the driver reports of its devices.
 
-The library comes with the driver, so it is there wherever a device works; the Python package around it often is not,
-least of all in a workload's environment. Only functions whose answers are plain numbers and texts are used, and one
-structure of three words. Asking initialises neither CUDA nor a device. Names and numbers: nvml.h.
+It is also used inside a workload's process. The library comes with the driver, so it is there wherever a
+device works; the Python package around it often is not, least of all in a workload's environment. Only
+functions whose results are plain numbers and texts are used, and one structure of three words. A query
+initialises neither CUDA nor a device. Names and numbers: nvml.h.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FUNCTION_NOT_FOUND = 13  # also the answer of `Nvml.call` where the driver is ol
 
 
 class NvmlError(Exception):
-    """A call that failed; `code` is nvmlReturn_t."""
+    """An NVML call failed; `code` is its nvmlReturn_t."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"NVML error {code}")
@@ -41,23 +42,23 @@ class _MemoryInfo(ctypes.Structure):
 
 
 class Nvml:
-    """The initialised library; to be had from `nvml()`. What a driver does not tell is None."""
+    """The initialised library, from `open_nvml()` or `nvml_session()`. What a driver does not report is None."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
 
     def call(self, name: str, *arguments: object) -> int:
-        """The function's answer, FUNCTION_NOT_FOUND where this driver has no such function."""
+        """Call a function and return its nvmlReturn_t; FUNCTION_NOT_FOUND where this driver has no such function."""
         function: Callable[..., int] | None = getattr(self._library, name, None)
         return FUNCTION_NOT_FOUND if function is None else int(function(*arguments))
 
     def number(self, name: str, *arguments: object, wide: bool = False) -> int | None:
-        """The number that the function writes to its last argument; `wide` for one of 64 bits."""
+        """Return the number that a function writes to its last argument; `wide` for 64 bits. None if it fails."""
         value = ctypes.c_ulonglong() if wide else ctypes.c_uint()
         return None if self.call(name, *arguments, ctypes.byref(value)) else int(value.value)
 
     def text(self, name: str, *arguments: object) -> str | None:
-        """The text that the function writes to a buffer."""
+        """Return the text that a function writes to a buffer; None if it fails."""
         buffer = ctypes.create_string_buffer(256)
         failed = self.call(name, *arguments, buffer, ctypes.c_uint(len(buffer)))
         return None if failed else buffer.value.decode("utf-8", "replace")
@@ -65,7 +66,7 @@ class Nvml:
     # ------------------------------------------------------------ devices
 
     def handles(self) -> list[ctypes.c_void_p]:
-        """The devices in the order of their PCI addresses; one that is lost is left out."""
+        """Return the devices in the order of their PCI addresses; a lost device is left out."""
         handles = (self._handle("nvmlDeviceGetHandleByIndex_v2", index) for index in range(self._count()))
         return [handle for handle in handles if handle is not None]
 
@@ -73,17 +74,17 @@ class Nvml:
         return self.number("nvmlDeviceGetCount_v2") or 0
 
     def first_error(self) -> int:
-        """Why the first device does not answer; 0 where there is none, or where it does."""
+        """Return the error code of the first device; 0 where it answers or where there is no device."""
         if self._count() == 0:
             return 0
         return self.call("nvmlDeviceGetHandleByIndex_v2", 0, ctypes.byref(ctypes.c_void_p()))
 
     def by_bus(self, address: bytes) -> ctypes.c_void_p | None:
-        """The device at a PCI address, `00000000:3B:00.0`: so CUDA and NVML can speak of the same one."""
+        """Find the device at a PCI address such as `00000000:3B:00.0`, by which CUDA and NVML name the same device."""
         return self._handle("nvmlDeviceGetHandleByPciBusId_v2", address)
 
     def mig_devices(self, device: ctypes.c_void_p) -> list[ctypes.c_void_p]:
-        """The instances that a device in MIG mode is cut into."""
+        """Return the instances that a device in MIG mode is divided into."""
         most = self.number("nvmlDeviceGetMaxMigDeviceCount", device) or 0
         handles = (
             self._handle("nvmlDeviceGetMigDeviceHandleByIndex", device, index)
@@ -92,13 +93,13 @@ class Nvml:
         return [handle for handle in handles if handle is not None]
 
     def memory(self, device: ctypes.c_void_p) -> int | None:
-        """Bytes of device memory."""
+        """Return the bytes of device memory."""
         memory = _MemoryInfo()
         failed = self.call("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory))
         return None if failed or not memory.total else int(memory.total)
 
     def capability(self, device: ctypes.c_void_p) -> tuple[int, int] | None:
-        """Compute capability: (9, 0)."""
+        """Return the compute capability, such as (9, 0)."""
         major, minor = ctypes.c_int(), ctypes.c_int()
         answer = self.call(
             "nvmlDeviceGetCudaComputeCapability", device, ctypes.byref(major), ctypes.byref(minor)
@@ -106,13 +107,13 @@ class Nvml:
         return None if answer else (major.value, minor.value)
 
     def mig_mode(self, device: ctypes.c_void_p) -> bool | None:
-        """Whether the device is in MIG mode; None where it has none."""
+        """Return whether the device is in MIG mode; None where it has no such mode."""
         now, pending = ctypes.c_uint(), ctypes.c_uint()
         answer = self.call("nvmlDeviceGetMigMode", device, ctypes.byref(now), ctypes.byref(pending))
         return None if answer else now.value == 1
 
     def slowdowns(self, device: ctypes.c_void_p) -> int:
-        """The bits of REASONS that hold now; 0 where the driver does not tell."""
+        """Return the bits of REASONS that hold now; 0 where the driver does not report them."""
         for name in _REASONS_FUNCTIONS:
             if (bits := self.number(name, device, wide=True)) is not None:
                 return bits & sum(REASONS)
@@ -124,7 +125,10 @@ class Nvml:
 
 
 def open_nvml() -> Nvml:
-    """The library, initialised; never shut down, it costs nothing. Raises OSError where there is none, NvmlError."""
+    """Initialise the library and return it. Raises OSError where there is none, NvmlError where it fails.
+
+    It is never shut down, which costs nothing.
+    """
     library = Nvml(_load_library())
     if code := library.call("nvmlInit_v2"):
         raise NvmlError(code)
@@ -133,7 +137,10 @@ def open_nvml() -> Nvml:
 
 @contextmanager
 def nvml_session() -> Iterator[Nvml]:
-    """The library, initialised, and let go afterwards. Raises OSError where there is none, NvmlError."""
+    """Initialise the library for the block and shut it down after it.
+
+    Raises OSError where there is no library, NvmlError where it fails.
+    """
     library = open_nvml()
     try:
         yield library

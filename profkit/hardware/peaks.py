@@ -1,15 +1,17 @@
-"""The machine's own limits, measured with numpy: memory bandwidth and float32 arithmetic, on one thread and on all.
+"""The machine's own limits, measured with numpy: memory bandwidth and float32 arithmetic.
 
-A best-of is the most that a plain kernel reached here and now. It is a lower bound of what the hardware can do
-(theory: channels * 8 bytes * MT/s, and cores * lanes * 2 per FMA unit * clock), and it falls when somebody else uses
-the machine. A share of it can be above 100 %, and then reads as "at the peak".
+Both are measured on one thread and on all. A best of many rounds is the most that a plain kernel reached here
+and now. It is a lower bound of what the hardware can do (theory: channels * 8 bytes * MT/s, and cores * lanes
+* 2 per FMA unit * clock), and it falls when somebody else uses the machine. A share of it can exceed 100 %,
+and then reads as 'at the peak'.
 
-Bytes are counted as STREAM counts them (McCalpin): what the kernel reads and writes, copy 2N, add 3N. A plain store of
-a line that is not in the cache first reads that line, so copy and add really move up to 3N and 4N. `update` (b += a)
-reads what it then writes: its 3N is all it moves, which makes it the one to hold counted DRAM traffic against.
+Bytes are counted as STREAM counts them (McCalpin): what the kernel reads and writes, copy 2N, add 3N. A plain
+store to a line that is not in the cache first reads that line, so copy and add really move up to 3N and 4N.
+`update` (b += a) reads what it then writes: its 3N is all it moves, which makes it the kernel to compare
+counted DRAM traffic with.
 
-numpy's matrix library fixes its number of threads when it is loaded. So each number of threads is measured in a
-process of its own, and what 1 and all threads reached is joined.
+numpy's matrix library fixes its number of threads when it is loaded. So each number of threads is measured in
+a process of its own, and the results of 1 and of all threads are joined.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ from profkit.hardware.machine import available_memory, data_caches, read_machine
 # Of the matrices. At 512 a product takes some ms, which drowns the call; beyond 2048 nothing is gained.
 MATRIX_SIZES = (512, 1024, 2048)
 MIB = 1024 * 1024
-LEAST_ARRAY = 64 * MIB
-MOST_ARRAY = 2048 * MIB  # only a server with hundreds of MiB of cache gets here, and touches it in parallel
+MIN_ARRAY = 64 * MIB
+MAX_ARRAY = 2048 * MIB  # only a server with hundreds of MiB of cache gets here, and touches it in parallel
 CACHE_FACTOR = 4  # STREAM's rule: each array at least four times the last-level caches together
 MEMORY_SHARE = 0.25  # of what is available, for the three arrays together
 SMALLEST_ARRAY = 4 * MIB
@@ -47,11 +49,11 @@ QUEUED = 0.05  # share of a measurement in which its threads waited for a proces
 
 
 def array_bytes(cache: int, available: int | None) -> int:
-    """Bytes of one of the three arrays for `cache` bytes of last-level cache.
+    """Return the bytes of each of the three arrays for `cache` bytes of last-level cache.
 
-    Raises MachineError where the memory available leaves none that is twice as large as the cache.
+    Raises MachineError where the memory available does not allow arrays twice as large as the cache.
     """
-    wanted = min(max(LEAST_ARRAY, CACHE_FACTOR * cache), MOST_ARRAY)
+    wanted = min(max(MIN_ARRAY, CACHE_FACTOR * cache), MAX_ARRAY)
     size = wanted if available is None else min(wanted, int(available * MEMORY_SHARE / 3))
     if size < max(SMALLEST_ARRAY, 2 * cache):
         raise MachineError(
@@ -63,7 +65,7 @@ def array_bytes(cache: int, available: int | None) -> int:
 
 
 def measure_bandwidth(seconds: float, threads: int, size: int) -> float:
-    """Bytes/s: the best of as many rounds as fit in `seconds` (at least 3), on `threads` threads at once.
+    """Return the best bytes/s of as many rounds as fit in `seconds` (at least 3), on `threads` threads at once.
 
     `size` is that of each of three arrays, in bytes. A round lasts until its slowest thread is done.
     """
@@ -119,13 +121,16 @@ _THREAD_VARIABLES = (
 
 
 def thread_environment(threads: int) -> dict[str, str]:
-    """The environment in which a fresh process computes with `threads` threads."""
+    """Return the environment in which a fresh process computes with `threads` threads."""
     return dict.fromkeys(_THREAD_VARIABLES, str(threads))
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What so many threads reached: bytes/s (None where they cannot be measured, and `method` says why) and FLOP/s."""
+    """The rates that a number of threads reached, in bytes/s and FLOP/s.
+
+    `bandwidth` is None where it cannot be measured, and `method` says why.
+    """
 
     bandwidth: float | None
     flops: float
@@ -135,7 +140,7 @@ class Rates:
 def measure_peaks(
     machine: Machine, log: Path, tick: Callable[[float], None] | None = None
 ) -> tuple[Peaks | None, Fact | None]:
-    """The machine's peaks on one core and on all, measured now or lately; or None and the reason."""
+    """Measure the machine's peaks on one core and on all, or return those kept; else None and the reason."""
     if (kept := kept_peaks(machine)) is not None:
         return kept, None
     measured: list[Rates] = []
@@ -149,9 +154,9 @@ def measure_peaks(
             return None, Fact.of("peaks-not-measured", said=error.message)
         queued = outcome.usage[-1][2] if outcome.usage else DEADLINE
         quiet = quiet and queued < QUEUED * threads * outcome.seconds
-    one, every = measured[0], measured[-1]
+    single, all_cores = measured[0], measured[-1]
     method = "; ".join(rates.method for rates in measured)
-    peaks = Peaks(one.bandwidth, every.bandwidth, one.flops, every.flops, machine.cores, method)
+    peaks = Peaks(single.bandwidth, all_cores.bandwidth, single.flops, all_cores.flops, machine.cores, method)
     keep_peaks(machine, peaks, KEPT_SECONDS if quiet else BUSY_SECONDS)
     return peaks, None
 
@@ -159,7 +164,8 @@ def measure_peaks(
 def measure_here(seconds: float, threads: int) -> Rates:
     """Measure in this process for about `seconds`, half each for bandwidth and arithmetic (float32 matrices).
 
-    The matrix library must already be limited to `threads` (`peaks_environment`). Raises ImportError without numpy.
+    The matrix library must already be limited to `threads` (`peaks_environment`). Raises ImportError without
+    numpy.
     """
     import numpy  # noqa: F401
 
@@ -167,20 +173,22 @@ def measure_here(seconds: float, threads: int) -> Rates:
     try:
         size = array_bytes(reachable_cache(read_machine(), threads), available_memory())
         bandwidth = measure_bandwidth(seconds / 2, threads, size)
-        told = f"bandwidth by copy, add and update of arrays of {size // MIB} MiB (STREAM's bytes)"
+        bandwidth_method = (
+            f"bandwidth by copy, add and update of arrays of {size // MIB} MiB (STREAM's bytes)"
+        )
     except (MachineError, MemoryError) as error:
-        told = f"no bandwidth: {error or 'out of memory'}"
-    method = f"numpy on {threads} thread(s): {told}, arithmetic by products of float32 matrices"
+        bandwidth_method = f"no bandwidth: {error or 'out of memory'}"
+    method = f"numpy on {threads} thread(s): {bandwidth_method}, arithmetic by products of float32 matrices"
     return Rates(bandwidth, _measure_flops(seconds / 2), method)
 
 
 def peaks_argv(threads: int, seconds: float) -> tuple[str, ...]:
-    """The command that measures with `threads` threads and prints JSON; run it with `peaks_environment`."""
+    """Return the command that measures with `threads` threads and prints JSON; run it with `peaks_environment`."""
     return (sys.executable, "-m", "profkit.hardware.peaks", str(threads), f"{seconds:g}")
 
 
 def peaks_environment(threads: int) -> dict[str, str]:
-    """The environment for `peaks_argv`: threads, and a module path on which this very profkit comes first."""
+    """Return the environment for `peaks_argv`: the threads, and a module path with this very profkit first."""
     here = str(Path(__file__).resolve().parents[2])
     inherited = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     return {
@@ -191,7 +199,7 @@ def peaks_environment(threads: int) -> dict[str, str]:
 
 
 def read_rates(text: str) -> Rates:
-    """What the child process printed, warnings of its libraries around it or not.
+    """Read what the child process printed, with or without warnings of its libraries around it.
 
     Raises MachineError with its last line where it measured nothing: numpy cannot be imported, or it was ended.
     """
@@ -204,7 +212,7 @@ def read_rates(text: str) -> Rates:
 
 
 def reachable_cache(machine: Machine, threads: int) -> int:
-    """Bytes of last-level cache that `threads` threads reach together: one per group of cores sharing it."""
+    """Return the bytes of last-level cache that `threads` threads reach together: one cache per group of cores."""
     if not machine.caches:
         return 0
     last = data_caches(machine)[-1]
@@ -212,10 +220,10 @@ def reachable_cache(machine: Machine, threads: int) -> int:
 
 
 def _measure_flops(seconds: float) -> float:
-    """Best FLOP/s of a product of n x n matrices.
+    """Return the best FLOP/s of a product of n x n matrices.
 
-    Several sizes take turns: a large one wins on a quiet machine, and on a busy one a small one, which fits between
-    two time slices of another process.
+    Several sizes take turns: a large one wins on a quiet machine, and on a busy machine a small one, which fits
+    between two time slices of another process.
     """
     import numpy
 
@@ -248,7 +256,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def kept_peaks(machine: Machine) -> Peaks | None:
-    """What was measured here in the last 24 hours, or 10 minutes on a busy machine; None where nothing was."""
+    """Return the peaks measured here in the last 24 hours (10 minutes on a busy machine); None without any."""
     identity, folder = _identity(machine), user_cache("peaks")
     if identity is None or folder is None:
         return None
@@ -265,7 +273,7 @@ def kept_peaks(machine: Machine) -> Peaks | None:
 
 
 def keep_peaks(machine: Machine, peaks: Peaks, seconds: float) -> None:
-    """Keep them for the runs of the next `seconds`, where that is possible."""
+    """Keep the peaks for the runs of the next `seconds`, in the user's cache folder where that is possible."""
     identity, folder = _identity(machine), user_cache("peaks")
     if identity is None or folder is None or None in (peaks.bandwidth_all, peaks.flops_f32_all):
         return
@@ -281,7 +289,7 @@ def keep_peaks(machine: Machine, peaks: Peaks, seconds: float) -> None:
 
 
 def _identity(machine: Machine) -> str | None:
-    """What must be the same for a peak to hold; None where the machine's start or numpy is not known."""
+    """Return what must be the same for kept peaks to hold; None where the boot or numpy is not known."""
     try:
         boot = _BOOT.read_text(encoding="ascii").strip()
         numpy = metadata.version("numpy")

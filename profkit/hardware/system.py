@@ -1,6 +1,6 @@
-"""Small questions to the system: what one of its programs answers, what a small file of /proc or /sys holds.
+"""Small questions to the system: what one of its programs prints, what a small file of /proc or /sys holds.
 
-Files are read below a root, where each may be absent, unreadable or odd.
+Files are read below a root, where each may be absent, unreadable or malformed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SYSTEM = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 def ask_program(*argv: str, seconds: float = 5.0) -> bytes | None:
-    """What a program on PATH or of the system's own prints; None where it is not there, is too slow or fails."""
+    """Return what a program on PATH or of the system prints; None where it is absent, too slow or fails."""
     program = shutil.which(argv[0]) or shutil.which(argv[0], path=_SYSTEM)
     if program is None:
         return None
@@ -29,7 +29,7 @@ def ask_program(*argv: str, seconds: float = 5.0) -> bytes | None:
 
 
 def superuser_command(command: str) -> str:
-    """The command as it is for root, else with `sudo`."""
+    """Return the command as it is for root, else with `sudo` before it."""
     return command if os.geteuid() == 0 else f"sudo {command}"
 
 
@@ -41,7 +41,7 @@ CORE_LIMIT = 8192  # Linux's own upper bound for CONFIG_NR_CPUS; a longer list i
 
 
 def read_text(root: Path, path: str) -> str | None:
-    """The content of a file below `root` without surrounding blanks, or None where it cannot be read."""
+    """Return the stripped content of a file below `root`, or None where it cannot be read."""
     try:
         with (root / path).open("rb", buffering=0) as file:
             chunks: list[bytes] = []
@@ -53,7 +53,7 @@ def read_text(root: Path, path: str) -> str | None:
 
 
 def read_number(root: Path, path: str) -> int | None:
-    """The whole number a file holds, or None where there is none."""
+    """Return the whole number that a file holds, or None where it holds none."""
     content = read_text(root, path)
     try:
         return int(content) if content else None
@@ -62,7 +62,7 @@ def read_number(root: Path, path: str) -> int | None:
 
 
 def parse_fields(content: str | None, separator: str = ":") -> dict[str, str]:
-    """`name: value` lines as a mapping; lines of another shape are passed over."""
+    """Parse `name: value` lines into a mapping; lines of another form are skipped."""
     fields: dict[str, str] = {}
     for line in (content or "").splitlines():
         name, mark, value = line.partition(separator)
@@ -72,7 +72,7 @@ def parse_fields(content: str | None, separator: str = ":") -> dict[str, str]:
 
 
 def parse_core_list(content: str | None) -> tuple[int, ...]:
-    """The kernel's list format (`0-3,8`) as core numbers; empty where it is not one."""
+    """Parse the kernel's list format (`0-3,8`) into core numbers; empty where it is not such a list."""
     cores: list[int] = []
     for part in (content or "").split(","):
         first, _, last = part.strip().partition("-")
