@@ -1,1 +1,1 @@
-"""Many kernels: operations, and the sweep over shapes and implementations."""
+"""Work on many kernels: operations, the sweep over shapes and implementations, and the evaluation of kernels."""

@@ -1,8 +1,9 @@
-"""One engine for many cases: a sweep, an evaluation, a generation.
+"""The engine that works through many cases: a sweep, an evaluation, a generation.
 
-Cases have an id. Those without an outcome in the journal are done by workers, and each outcome is a line of the journal
-at once. So a resumed campaign does what the journal does not have. One Ctrl-C ends the work, keeps the outcomes, writes
-the results of what there is, and says the line that goes on; a second one is not heard until that is done.
+Every case has an id. Workers do those without an outcome in the journal, and each outcome is appended to the
+journal at once, so a resumed campaign does only what the journal lacks. One Ctrl-C ends the work, keeps the
+outcomes, writes the results so far, and prints the command that resumes; a second Ctrl-C is ignored until
+that is done.
 """
 
 from __future__ import annotations
@@ -51,26 +52,26 @@ class Campaign(Generic[T]):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What was noted of it, now or by an earlier call."""
+        """Return what was noted about the campaign, by this call or an earlier one."""
         return self.journal.contents.about
 
     def settle(self, case: str, outcome: T) -> None:
-        """Keep the outcome of a case. Raises MachineError where the disk takes no more."""
+        """Keep the outcome of a case. Raises MachineError where the disk is full."""
         self.journal.settle(case, outcome)
         with self._counting:  # several threads settle attempts
             self.settled += 1
 
     def at_end(self, end: Callable[[], object]) -> None:
-        """`end` is called when the work ends, however that is; what was given last is called first."""
+        """Register `end`, which is called when the work ends, for whatever reason; the last one given comes first."""
         self._ends.callback(end)
 
     def end_work(self) -> None:
-        """Nothing works any more."""
+        """End everything that was registered with `at_end`: workers, places, locks."""
         self._ends.close()
 
     @property
     def done(self) -> str:
-        """`3 of 18 cases`."""
+        """Return how far this call is: `3 of 18 cases`."""
         total = self.settled if self.planned is None else self.planned
         of = "" if self.planned is None else f"{self.settled} of "
         return of + plural(total, self.format.case)
@@ -78,20 +79,23 @@ class Campaign(Generic[T]):
     def begin(
         self, title: str, detail: str, planned: int | None, describe: Callable[[], str] | None = None
     ) -> None:
-        """`planned` cases are to be done; `describe` says how far they are, and else their number and their time."""
+        """Begin a step of `planned` cases (None where their number is not known).
+
+        `describe` returns how far they are; by default their number and the time left.
+        """
         self.planned, self._describe = planned, describe or self._describe_rest
         self._begun = self.journal.session_seconds
         self.progress.begin(title, detail)
 
     def _describe_rest(self) -> str:
-        """`120 of 5,096 tests, about 40 s left`."""
+        """Return how far this call is and the time left: `120 of 5,096 tests, about 40 s left`."""
         if self.settled < ENOUGH or self.planned is None:
             return self.done
         each = (self.journal.session_seconds - self._begun) / self.settled
         return f"{self.done}, about {format_duration((self.planned - self.settled) * each)} left"
 
     def tick(self) -> None:
-        """Called a few times a second."""
+        """Show the progress; called a few times a second."""
         gone = self.journal.session_seconds
         if gone >= self._next_report:
             self.progress.move(self._describe())
@@ -99,7 +103,7 @@ class Campaign(Generic[T]):
         self.progress.tick(gone)
 
     def lock_gpus(self, gpus: Sequence[str]) -> None:
-        """Until the work ends no other run of profkit has these devices."""
+        """Lock these devices against other runs of profkit until the work ends."""
         self._ends.enter_context(lock_gpus(worker_uuids(gpus), self.progress))
 
     def open_pool(
@@ -114,7 +118,7 @@ class Campaign(Generic[T]):
         settings: Mapping[str, object],
         check: Callable[[int, Any, Any], None],
     ) -> WorkerPool:
-        """Workers for the cases: `clients` here, where `gpus` are locked, or those that do `work` `elsewhere`."""
+        """Create the workers for the cases: `clients` here, with `gpus` locked, or those that do `work` `elsewhere`."""
         workers: Sequence[WorkerClient | PlaceWorker]
         if elsewhere is None:
             if gpus is not None:
@@ -136,12 +140,12 @@ class Campaign(Generic[T]):
         return pool
 
     def open_workers(self, pool: WorkerPool) -> dict[str, Any]:
-        """Start the workers; what the first one says of its device."""
+        """Start the workers and return how the first one describes its device."""
         about: dict[str, Any] = pool.open(lambda: self.progress.tick(self.journal.session_seconds))
         return about
 
     def do(self, pool: WorkerPool, groups: Iterable[Sequence[Job]], tick: Callable[[], None]) -> None:
-        """All cases of the groups. Raises MachineError where some were not settled."""
+        """Run all cases of the groups. Raises MachineError where some were not settled."""
         pool.run(groups, tick)
         if self.planned is not None and self.settled < self.planned:
             raise pool.fault or MachineError(f"only {self.done} of the {self.format.subject} were done")
@@ -156,10 +160,10 @@ def open_campaign(
     resume_line: str,
     write: Callable[[Journal[T]], object],
 ) -> Iterator[Campaign[T]]:
-    """Inside the block the cases are done; however it ends, the outcomes are kept, and `write` writes the results.
+    """Open a campaign for the block, in which its cases are done.
 
-    What that gives is the campaign's `result`. Raises Interrupted after a Ctrl-C, and what the block raises with the
-    line that goes on.
+    However the block ends, the outcomes are kept, and `write` writes the results and gives the campaign's
+    `result`. Raises Interrupted after a Ctrl-C, and what the block raises, with the command that resumes.
     """
     with ExitStack() as cleanup, raise_on_signals():
         journal = open_journal(folder, format, header)
@@ -188,7 +192,7 @@ def open_campaign(
 def _keep_after(
     fault: ProfkitError, campaign: Campaign[T], folder: Path, write: Callable[[Journal[T]], object]
 ) -> None:
-    """Say with a fault what is kept, and how to go on."""
+    """Add to a fault what is kept and the command that resumes; remove the folder where nothing was begun."""
     journal, format = campaign.journal, campaign.format
     if journal.contents.outcomes or campaign.settled:
         fault.run = folder
@@ -203,40 +207,40 @@ def _keep_after(
 
 
 def resume_line(command: str, folder: Path, codes: Sequence[Code], elsewhere: PlaceSlots | None) -> str:
-    """What is typed to go on: with the code that is named again, and with its places."""
+    """Return the command that resumes, with the code that must be named again and the places."""
     on = elsewhere.options if elsewhere is not None else ""
     return " ".join(filter(None, (f"{command} --resume {folder}", code_options(codes), on)))
 
 
 def require_named(wanted: Sequence[Code], named: Sequence[Code], line: str, *, needed: bool = True) -> None:
-    """Raise UsageError where code of the folder was not named again, and for what is no code of it.
+    """Raise UsageError where code of the folder was not named again, or where other code was named.
 
-    `line` is what was typed so far; `needed`: something of it would run.
+    `line` is the command typed so far. `needed` says whether any of that code would run.
     """
     known = {(option, Path(path).resolve()): (option, path) for option, path in wanted}
     given = {(option, Path(path).resolve()): (option, path) for option, path in named}
     for key, (option, path) in given.items():
         if key not in known:
             what = f"{option} {path}" if option.startswith("-") else path
-            raise UsageError(f"{what} cannot be changed: its folder goes on by its own settings", line)
+            raise UsageError(f"{what} cannot be changed by --resume: the folder keeps its own settings", line)
     missing = [code for key, code in known.items() if key not in given]
     if needed and missing:
         paths = ", ".join(path for _, path in missing)
         raise UsageError(
-            f"the folder names code that would run here: {paths}; it runs where you name it, too",
+            f"the folder names code that would run here: {paths}; it runs only if you name it as well",
             f"{line} {code_options(wanted)}",
         )
 
 
 def working_directory() -> str:
-    """Where one is; empty where that is gone, which costs no results."""
+    """Return the working directory; empty where it was removed, which costs no results."""
     with contextlib.suppress(OSError):
         return str(Path.cwd())
     return ""
 
 
 def code_options(codes: Sequence[Code]) -> str:
-    """The words by which code is named, for a line to type."""
+    """Return the words that name the code on a command line, quoted for a shell."""
     return " ".join(
         f"{option} {shlex.quote(path)}" if option.startswith("-") else shlex.quote(path)
         for option, path in codes

@@ -1,4 +1,4 @@
-"""Which devices are meant, and what each worker sees of them: for sweeps and evaluations of kernels."""
+"""The devices that a sweep or an evaluation of kernels uses, and which of them each worker sees."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
+    """Split a text at its commas into words without blanks; empty words are left out."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def choose_device(name: str, gpus: tuple[str, ...], what: str) -> tuple[str, tuple[str, ...]]:
-    """cuda or cpu by a --device, and the numbers of the devices of cuda that share `what`, by --gpus.
+    """Return cuda or cpu for a --device, and for cuda the numbers of the devices by --gpus that share `what`.
 
-    Raises UsageError for what is no device, MachineError where there is none.
+    Raises UsageError for a name that is not a device, MachineError where there is no such device.
     """
     if name not in ("auto", "cuda", "cpu"):
         raise UsageError(f"there is no device called {name!r} here", "--device cuda, with --gpus 0 for one")
@@ -43,7 +43,7 @@ def choose_device(name: str, gpus: tuple[str, ...], what: str) -> tuple[str, tup
 
 
 def choose_device_elsewhere(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The same of other places: what is there is not known yet. Raises UsageError."""
+    """Choose likewise for other places, whose devices are not known yet. Raises UsageError."""
     if name == "auto":
         raise UsageError("the device of another place must be named", "--device cuda   (or cpu)")
     if wrong := [gpu for gpu in gpus if not gpu.isdecimal() or name != "cuda"]:
@@ -52,7 +52,7 @@ def choose_device_elsewhere(name: str, gpus: tuple[str, ...]) -> tuple[str, tupl
 
 
 def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
-    """What CUDA_VISIBLE_DEVICES names each by: where only some are visible, number 0 is the first of these."""
+    """Return what CUDA_VISIBLE_DEVICES calls each GPU: where it is set, number 0 is the first of its names."""
     if visible is None:
         return tuple(gpus)
     names = [name.strip() for name in visible.split(",")]
@@ -60,7 +60,7 @@ def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
 
 
 def worker_uuids(gpus: Sequence[str]) -> tuple[str, ...]:
-    """The UUIDs of the devices that workers here will use: those of `--gpus`, or the first that is visible."""
+    """Return the UUIDs of the devices that workers here will use: those of `--gpus`, or the first visible one."""
     from profkit.hardware.gpu import read_gpu_uuids
 
     uuids = read_gpu_uuids()
@@ -69,7 +69,7 @@ def worker_uuids(gpus: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_device(slot: int, about: Mapping[str, object], first: Mapping[str, object]) -> None:
-    """Raises MachineError where a worker is on another kind of device, or has another torch, than the first one."""
+    """Raise MachineError where a worker has another kind of device, or another torch, than the first worker."""
     if about["device"] != first["device"]:
         raise MachineError(
             f"the device of worker {slot} is {about['device']}, and that of the first {first['device']}",

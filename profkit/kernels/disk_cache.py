@@ -1,6 +1,6 @@
-"""What is dear to make, kept on disk: compiled kernels, the list of a suite's tests.
+"""A cache on disk for what is expensive to make: compiled kernels, the list of a suite's tests.
 
-What cannot be read or written there is no error.
+A failure to read or write it is no error.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ LAYOUT = 2  # of a file: it is what was kept, and nothing more
 
 
 def cache_folder() -> Path | None:
-    """Where it is kept; None where there is no home."""
+    """Return the folder of the cache; None where the user has no home."""
     return user_cache("kernels")
 
 
 def cache_key(*parts: str | Sequence[str]) -> str:
-    """A name for all that decides what is kept: texts of sources, options, versions."""
+    """Return a name (SHA-256) for everything that decides the content: texts of sources, options, versions."""
     return hashlib.sha256(repr((LAYOUT, parts)).encode()).hexdigest()
 
 
 def read_cached(name: str) -> bytes | None:
-    """What was kept, if it is there."""
+    """Read what was kept under the name; None where there is nothing."""
     if (where := cache_folder()) is not None:
         with suppress(OSError):
             return read_bounded(where / name) or None
@@ -35,7 +35,7 @@ def read_cached(name: str) -> bytes | None:
 
 
 def write_cached(name: str, content: bytes) -> None:
-    """Keep it: the file is there whole or not at all, whoever else writes it now."""
+    """Keep the content: the file is there whole or not at all, whoever else writes it now."""
     if (where := cache_folder()) is not None:
         with suppress(OSError):
             where.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def write_cached(name: str, content: bytes) -> None:
 
 
 def remove_cached(name: str) -> None:
-    """What was of no use is made anew the next time."""
+    """Remove what proved useless, so that it is made again the next time."""
     if (where := cache_folder()) is not None:
         with suppress(OSError):
             (where / name).unlink()

@@ -1,4 +1,4 @@
-"""generation.json, schema "profkit.generation/4": a generation of kernels with its scores."""
+"""Writing of generation.json, schema 'profkit.generation/4': a generation of kernels with its scores."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _HEAD = 200  # bytes: in which the schema stands
 
 
 def generation_text(document: GenerationDocument, folder: Path | None = None) -> str:
-    """The document as JSON text; `folder` is where its other files lie."""
+    """Return the document as JSON text; `folder` is where its other files lie."""
     return json_text(generation_json(document, folder))
 
 
 def generation_json(document: GenerationDocument, folder: Path | None = None) -> dict[str, Json]:
-    """The document as plain data: what was asked for, its scores, its operations with their attempts."""
+    """Return the document as plain data: the request, its scores, its operations with their attempts."""
     body = cast("dict[str, Json]", to_plain_data(document))
     operations = body.pop("operations")
     return {
@@ -37,6 +37,7 @@ def generation_json(document: GenerationDocument, folder: Path | None = None) ->
 
 
 def _scores(scores: GenerationScores) -> dict[str, Json]:
+    """Return the fields of the scores."""
     return {
         "solved": scores.solved,
         "attempts": scores.attempts,
@@ -48,12 +49,12 @@ def _scores(scores: GenerationScores) -> dict[str, Json]:
 
 
 def _mean(name: str, mean: MeanSpeedup | None) -> dict[str, Json]:
-    """The mean under `name`, and the number of speed-ups behind it."""
+    """Return the fields of a mean under `name`, and the number of its speed-ups."""
     return {**mean_fields(name, mean), f"{name}_n": mean.n if mean is not None else 0}
 
 
 def is_generation(path: Path) -> bool:
-    """True for a folder that holds the file, and for a file that begins like one; never raises."""
+    """Return whether a folder holds the file, or a file begins like one; never raises."""
     with contextlib.suppress(OSError):
         file = path / FILE if path.is_dir() else path
         return b'"profkit.generation/' in read_start(file, _HEAD)

@@ -1,4 +1,4 @@
-"""Workers of a sweep or an evaluation at other places: one at each, or one for each environment, as for each GPU."""
+"""Workers of a sweep or an evaluation at other places: one at each, or one for each environment (GPU)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TICK_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class SlotWork:
-    """What each slot does: the factory of its handler, with its arguments; an environment for each slot of a place.
+    """The work of each slot: the factory of its handler, its arguments, and an environment per slot of a place.
 
-    `files` and folders are sent; `from_here` says what an argument calls one. `there.OUT` is a folder there. `locks`:
-    each slot has its GPU to itself. `check`: of PlaceWorker.
+    `files` and folders are sent; `from_here` gives the path of a file there. `there.OUT` is a folder there.
+    `locks`: each slot has its GPU to itself. `check` is that of PlaceWorker.
     """
 
     factory: str
@@ -43,7 +43,7 @@ class SlotWork:
 
 @dataclass
 class PlaceSlots:
-    """Places that share a sweep. `workers` are those that were reached, in the order in which that was."""
+    """Places that share a sweep. `workers` are those that were reached, in that order."""
 
     places: Sequence[ExecutionPlace]
     sending: Sending
@@ -56,16 +56,16 @@ class PlaceSlots:
 
     @property
     def options(self) -> str:
-        """What names these places on a command line, as far as it may be shown."""
+        """Return the options that name these places on a command line, as far as they may be shown."""
         titles = [place.title for place in self.places]
         whole = all(place.kind in SHOWN_WHOLE for place in self.places)
         python = f" --on-python {shlex.quote(self.sending.python)}" if self.sending.python else ""
         return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 
     def connect(self, work: SlotWork, progress: Progress) -> None:
-        """Start the slots, those of all places at once; a place that is not reached is passed over.
+        """Start the slots, those of all places at once; a place that cannot be reached is left out.
 
-        Raises what the last one raised if all are.
+        Raises what the last place raised if none can be reached.
         """
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
@@ -85,6 +85,7 @@ class PlaceSlots:
             raise faults[-1]
 
     def _connect_place(self, place: ExecutionPlace, work: SlotWork) -> None:
+        """Start the slots of one place."""
         common: dict[str, Json] = {
             "factory": work.factory,
             "arguments": [*work.arguments],
@@ -96,13 +97,14 @@ class PlaceSlots:
             self.workers.append(PlaceWorker(connection, lambda text: self._note(text), work.check))
 
     def close(self) -> None:
-        """No slots any more."""
+        """Close all slots."""
         ends: list[PlaceWorker | Connection] = [*self.workers, *self._opening]
         for end in ends:
             end.close()
         self._folder.cleanup()
 
     def _start(self, place: ExecutionPlace, data: Json, progress: Progress) -> Connection:
+        """Open a connection to a place and start a slot there."""
         log = Path(self._folder.name, f"{next(self._numbers)}.log")
         python = self.sending.python
         if place.is_local:  # a worker like all others
@@ -121,16 +123,16 @@ class PlaceSlots:
 
 
 class _Notes(Silent):
-    """What a place says until it answers, as one in a queue does, and nothing else."""
+    """A progress that shows what a place reports until it answers, as a queue does, and nothing else."""
 
     def __init__(self, title: str, note: Callable[[str], None]) -> None:
         self._title, self._note = title, note
 
     def note(self, text: str) -> None:
-        """As a Progress does."""
+        """Show a note with the place's title."""
         self._note(f"{self._title}: {text}")
 
 
 def from_here(file: str) -> str:
-    """A path of this machine as one from the folder one is in, which is the folder there, too."""
+    """Return the path relative to the working directory, which is the working directory there, too."""
     return os.path.relpath(file)

@@ -1,4 +1,4 @@
-"""Is a kernel right, is it faster than PyTorch, and can both be believed?
+"""Evaluation of kernels: are they correct, are they faster than PyTorch, and can both be believed?
 
 - `suites/`: which calls of which operations are tested, and their arguments.
 - `sources/`: where kernels come from: aten, a folder, a file with decorators, a text, FlagGems.

@@ -1,4 +1,4 @@
-"""evaluation.json, schema "profkit.evaluation/2": the whole evaluation with its scores, and how it is read back."""
+"""Reading and writing of evaluation.json, schema 'profkit.evaluation/2': an evaluation with its scores."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _TEST_FIELDS = tuple(field.name for field in fields(EvaluationTest))
 
 
 def evaluation_text(document: EvaluationDocument, folder: Path | None = None) -> str:
-    """The document as JSON text; `folder` is where its other files lie."""
+    """Return the document as JSON text; `folder` is where its other files lie."""
     return json_text(evaluation_json(document, folder))
 
 
 def evaluation_json(document: EvaluationDocument, folder: Path | None = None) -> dict[str, Json]:
-    """The document as plain data: what was evaluated, its scores, its operations, its tests."""
+    """Return the document as plain data: what was evaluated, its scores, its operations, its tests."""
     operations = operation_results(document)
     body = cast("dict[str, Json]", to_plain_data(replace(document, results=())))
     del body["results"]
@@ -51,12 +51,13 @@ def evaluation_json(document: EvaluationDocument, folder: Path | None = None) ->
         **({"folder": str(folder)} if folder is not None else {}),
         **body,
         **_scores(scores_of(document, operations), operations),
-        "operations": [_operation(one) for one in operations],
+        "operations": [_operation(result) for result in operations],
         "tests": [_test(result) for result in document.results],
     }
 
 
 def _scores(scores: EvaluationScores, operations: Sequence[OperationResult]) -> dict[str, Json]:
+    """Return the fields of the scores."""
     mean, whole = scores.geomean, scores.geomean_with_fallback
     return {
         "correctness_score": scores.correctness_score,
@@ -76,7 +77,7 @@ def _scores(scores: EvaluationScores, operations: Sequence[OperationResult]) -> 
 
 
 def mean_fields(name: str, mean: MeanSpeedup | None) -> dict[str, Json]:
-    """The value under `name`, its interval and its word beside it."""
+    """Return the fields of a mean speed-up: the value under `name`, its interval and its word."""
     return {
         name: mean.value if mean is not None else None,
         f"{name}_low": mean.low if mean is not None else None,
@@ -85,35 +86,37 @@ def mean_fields(name: str, mean: MeanSpeedup | None) -> dict[str, Json]:
     }
 
 
-def _operation(one: OperationResult) -> Json:
+def _operation(result: OperationResult) -> Json:
+    """Return the object of an operation."""
     return {
-        "operation": one.operation,
-        "status": one.status,
-        "tests": one.tests,
-        "counted": one.counted,
-        "passed": one.passed,
-        "skipped": one.skipped,
-        "not_run": one.not_run,
-        "speedup": _mean(one.speedup),
+        "operation": result.operation,
+        "status": result.status,
+        "tests": result.tests,
+        "counted": result.counted,
+        "passed": result.passed,
+        "skipped": result.skipped,
+        "not_run": result.not_run,
+        "speedup": _mean(result.speedup),
         **{
-            name: to_plain_data(getattr(one, name))
+            name: to_plain_data(getattr(result, name))
             for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share")
         },
-        "own_share": one.own_share,
-        "bottleneck": to_plain_data(one.bottleneck),
-        "insight": to_plain_data(one.insight),
-        "first_failure": one.first_failure.test.id if one.first_failure is not None else None,
+        "own_share": result.own_share,
+        "bottleneck": to_plain_data(result.bottleneck),
+        "insight": to_plain_data(result.insight),
+        "first_failure": result.first_failure.test.id if result.first_failure is not None else None,
     }
 
 
 def _mean(mean: MeanSpeedup | None) -> Json:
+    """Return a mean speed-up as an object, or null."""
     if mean is None:
         return None
     return {"median": mean.value, "low": mean.low, "high": mean.high, "word": mean.word, "n": mean.n}
 
 
 def _test(result: TestResult) -> Json:
-    """The test and what became of it as one object."""
+    """Return the test and its result as one object."""
     body = cast("dict[str, Json]", to_plain_data(result))
     return {**cast("dict[str, Json]", body.pop("test")), **body}
 
@@ -122,21 +125,22 @@ def _test(result: TestResult) -> Json:
 
 
 def is_evaluation(path: Path) -> bool:
-    """True for a folder that holds an evaluation, and for a file that begins like one; never raises."""
+    """Return whether a folder holds an evaluation, or a file begins like one; never raises."""
     with suppress(OSError):
         return b'"profkit.evaluation/' in read_start(path / FILE if path.is_dir() else path, 200)
     return False
 
 
 def read_evaluation(path: Path) -> EvaluationDocument:
-    """The evaluation in a folder or a file. Raises UnreadableReport for what is none."""
+    """Read the evaluation in a folder or a file. Raises UnreadableReport where there is none."""
     return read_document(path / FILE if path.is_dir() else path, evaluation_from_json, SIZE_LIMIT)
 
 
 def evaluation_from_json(data: object) -> EvaluationDocument:
-    """The document behind parsed JSON; unknown fields and the scores are passed over, which follow from the tests.
+    """Build the document from parsed JSON.
 
-    Raises UnreadableReport with the place that does not fit.
+    Unknown fields are ignored, and so are the scores, which follow from the tests. Raises UnreadableReport with
+    the place that does not fit.
     """
     data = check_schema(data, SCHEMA, "an evaluation")
     tests = data.get("tests")
@@ -147,6 +151,7 @@ def evaluation_from_json(data: object) -> EvaluationDocument:
 
 
 def _read_tests(tests: Sequence[Any]) -> list[TestResult]:
+    """Build the results of all tests. Raises UnreadableReport with the place that does not fit."""
     results = []
     for number, body in enumerate(tests):
         place = f"tests[{number}]"

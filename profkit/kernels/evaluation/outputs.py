@@ -1,8 +1,9 @@
-"""What an evaluation leaves beside its journal: its document, BackendBench's files, a run like any other, reports.
+"""The files of an evaluation beside its journal: its document, BackendBench's files, a run, reports.
 
-As a run it is known to targets, histories and nightlies. The keys of full_results.json, operator_summary.csv and
-failed_tests.json are BackendBench's, and behind them the interval and word of each speed-up. They hold what they say:
-milliseconds where a key ends in `_ms`, null where there is no number, a row for each test that counts, a crash too.
+The run makes it available to targets, histories and nightly runs. The keys of full_results.json,
+operator_summary.csv and failed_tests.json are BackendBench's, followed by the interval and word of each
+speed-up. They hold what they say: milliseconds where a key ends in `_ms`, null where there is no number, a
+row for each test that counts, including crashes.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ def evaluation_as_run(
     machine: Machine | None = None,
     gpus: tuple[Gpu, ...] = (),
 ) -> RunDocument:
-    """The run. Its command names what was tested and not whose kernels: other kernels are what is compared.
+    """Return the evaluation as a run.
 
+    Its command names what was tested and not whose kernels, since runs of other kernels are compared with it.
     `machine` and `gpus` are those that measured, where that is known.
     """
     operations = operation_results(document)
@@ -80,23 +82,25 @@ def evaluation_as_run(
         gpus=gpus,
         readings=(
             *_whole(scores, operations),
-            *(reading for one in operations for reading in _of_operation(one)),
+            *(reading for operation in operations for reading in _of_operation(operation)),
         ),
         packages=dict(document.versions),
     )
 
 
 def _backend(document: EvaluationDocument) -> BackendName:
+    """Return the name of the backend by the device's type."""
     kind = (document.device_type or document.device).partition(":")[0]
     return "cuda" if kind == "cuda" else "mps" if kind == "mps" else "cpu"
 
 
 def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) -> Iterator[Reading]:
-    failed = [one for one in operations if one.status in FAILED]
+    """Yield the readings of the whole run."""
+    failed = [operation for operation in operations if operation.status in FAILED]
     number = scores.counted_tests - scores.passed_tests
     fact = None
     if failed:
-        first = min(failed, key=lambda one: FAILED.index(one.status))
+        first = min(failed, key=lambda operation: FAILED.index(operation.status))
         said = first.first_failure.reason if first.first_failure is not None else None
         fact = Fact.of("first-fault", *filter(None, [said]), name=first.operation, state=first.status)
     formula = "tests that count and did not pass"
@@ -107,7 +111,7 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
         yield Reading("tests.failed", None, "count", "unavailable", RUN, source, Fact("no-test-decided"))
     counted = plural(scores.counted_operations, "operation")
     yield from _share("operations.correct", scores.correctness_score, f"of {counted}, all tests passed")
-    tested = plural(sum(one.pass_rate is not None for one in operations), "operation")
+    tested = plural(sum(operation.pass_rate is not None for operation in operations), "operation")
     yield from _share("tests.passed", scores.mean_pass_rate, f"mean over {tested} of their tests' share")
     yield from _speedup("speedup.geometric_mean", scores.geomean, RUN)
     fallback = scores.geomean_with_fallback
@@ -119,15 +123,17 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
     yield from _share("operations.faster", fast_p(operations, 1.0), f"of {counted}: fast_1")
 
 
-def _of_operation(one: OperationResult) -> Iterator[Reading]:
-    if one.pass_rate is None:
+def _of_operation(result: OperationResult) -> Iterator[Reading]:
+    """Yield the readings of an operation."""
+    if result.pass_rate is None:
         return
-    scope = Scope("region", one.operation)
-    yield _reading("tests.passed", 100 * one.pass_rate, "%", f"{one.passed} of {one.counted}", scope)
-    yield from _speedup("speedup", one.speedup, scope)
+    scope = Scope("region", result.operation)
+    yield _reading("tests.passed", 100 * result.pass_rate, "%", f"{result.passed} of {result.counted}", scope)
+    yield from _speedup("speedup", result.speedup, scope)
 
 
 def _speedup(metric: str, mean: MeanSpeedup | None, scope: Scope) -> Iterator[Reading]:
+    """Yield the readings of a mean speed-up."""
     if mean is None:
         return
     formula = f"geometric mean of {plural(mean.n, 'correct timed test')}"
@@ -137,6 +143,7 @@ def _speedup(metric: str, mean: MeanSpeedup | None, scope: Scope) -> Iterator[Re
 
 
 def _share(metric: str, share: float | None, formula: str) -> Iterator[Reading]:
+    """Yield a share as a reading in percent, where it is known."""
     if share is not None:
         yield _reading(metric, 100 * share, "%", formula)
 
@@ -144,13 +151,14 @@ def _share(metric: str, share: float | None, formula: str) -> Iterator[Reading]:
 def _reading(
     metric: str, value: float, unit: str, formula: str, scope: Scope = RUN, reason: Fact | None = None
 ) -> Reading:
+    """Return a measured reading."""
     return Reading(metric, value, unit, "measured", scope, Source("profkit", formula=formula), reason=reason)
 
 
 def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]:
-    """Write all files into `folder`, each whole or not at all; a line for each report that is not there.
+    """Write all files into `folder`, each whole or not at all; return a line for each report that is missing.
 
-    Raises MachineError where the disk takes no more.
+    Raises MachineError where the disk is full.
     """
     for name, text in {FILE: evaluation_text(document, folder), **field_files(document)}.items():
         again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
@@ -172,7 +180,7 @@ Row = dict[str, Any]
 
 
 def field_files(document: EvaluationDocument) -> Mapping[str, str]:
-    """The four files by name."""
+    """Return BackendBench's four files by name."""
     rows = result_rows(document)
     failed = [row for row in rows if not is_right(row)]
     operations = operation_results(document)
@@ -185,7 +193,7 @@ def field_files(document: EvaluationDocument) -> Mapping[str, str]:
 
 
 def result_rows(document: EvaluationDocument) -> list[Row]:
-    """A row for the correctness of each test that counts, and one for its speed where it was to be timed."""
+    """Return a row for the correctness of each test that counts, and one for its speed where it was to be timed."""
     results = [result for result in document.results if counts(result)]
     timed = any(result.speedup is not None for result in results)
     rows = [_correctness_row(result) for result in results]
@@ -198,6 +206,7 @@ def result_rows(document: EvaluationDocument) -> list[Row]:
 
 
 def _correctness_row(result: TestResult) -> Row:
+    """Return BackendBench's correctness row of a test."""
     return {
         "op_name": result.test.operation,
         "args": result.test.arguments,
@@ -212,6 +221,7 @@ def _correctness_row(result: TestResult) -> Row:
 
 
 def _performance_row(result: TestResult) -> Row:
+    """Return BackendBench's performance row of a test."""
     ran = result.status == "passed" and result.speedup is not None
     speedup = result.speedup if ran else None
     return {
@@ -228,27 +238,29 @@ def _performance_row(result: TestResult) -> Row:
 
 
 def _worth(speedup: Speedup | MeanSpeedup | None, name: str) -> Row:
-    """What a speed-up is worth, which BackendBench does not tell."""
+    """Return the interval and word of a speed-up, which BackendBench lacks."""
     return {f"{name}_{field}": getattr(speedup, field, None) for field in ("low", "high", "word")}
 
 
 def _milliseconds(seconds: float | None) -> float | None:
+    """Convert seconds to milliseconds."""
     return None if seconds is None else 1e3 * seconds
 
 
 def error_message(result: TestResult) -> str:
-    """Its status and reason; nothing of what passed."""
+    """Return the status and reason of a result; empty where it passed."""
     if result.status == "passed":
         return ""
     return f"{result.status}: {fact_text(result.reason)}" if result.reason else result.status
 
 
 def is_right(row: Row) -> bool:
-    """Whether the row is of a test that passed."""
+    """Return whether the row is of a test that passed."""
     return bool(row["is_correct"] if row["test_type"] == "correctness" else row["successfully_ran"])
 
 
 def _json(rows: Sequence[Row]) -> str:
+    """Return the rows as JSON text."""
     return json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
 
 
@@ -256,7 +268,7 @@ def _json(rows: Sequence[Row]) -> str:
 
 
 def operator_summaries(rows: Sequence[Row]) -> list[Row]:
-    """A row for each operation. What is None is not known, and an error of 0 is known."""
+    """Return a row for each operation. None means not known; an error of 0 is known."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row["op_name"]].append(row)
@@ -264,6 +276,7 @@ def operator_summaries(rows: Sequence[Row]) -> list[Row]:
 
 
 def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
+    """Return BackendBench's summary row of an operation."""
     correctness = [row for row in rows if row["test_type"] == "correctness"]
     performance = [row for row in rows if row["test_type"] == "performance"]
     right, ran = sum(map(is_right, correctness)), sum(map(is_right, performance))
@@ -286,13 +299,13 @@ def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
 
 
 def _largest(errors: Iterable[float | None]) -> float | None:
-    """Of those that are known; -inf is a record's word for what was not compared."""
+    """Return the largest of the known errors; -inf is a record's mark for what was not compared."""
     return max((each for each in errors if each is not None and each > -inf), default=None)
 
 
 def _csv(rows: Sequence[Row], operations: Sequence[OperationResult]) -> str:
-    """BackendBench's columns, and behind them what the geometric mean of the speed-ups is worth."""
-    speedups = {one.operation: one.speedup for one in operations}
+    """Return BackendBench's columns as CSV, followed by the interval and word of the mean speed-up."""
+    speedups = {operation.operation: operation.speedup for operation in operations}
     names = list(_operator_summary("", ()) | _worth(None, "speedup"))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
@@ -311,10 +324,10 @@ def _csv(rows: Sequence[Row], operations: Sequence[OperationResult]) -> str:
 def _summary(
     document: EvaluationDocument, rows: Sequence[Row], operations: tuple[OperationResult, ...]
 ) -> str:
-    """OVERALL_SUMMARY.md: the command, three scores, the operations by their speed-up."""
+    """Return OVERALL_SUMMARY.md: the command, three scores, the operations by their speed-up."""
     from profkit.reporting.views.kernels.cases import speedup_text
 
-    speedups = {one.operation: one.speedup for one in operations}
+    speedups = {operation.operation: operation.speedup for operation in operations}
     scores = scores_of(document, operations)
     share, speedup = fast_p(operations, _P), speedup_text(scores.geomean)
     both = combined_score(scores.correctness_score, scores.geomean)
@@ -351,4 +364,5 @@ def _summary(
 
 
 def _number(value: float | None, digits: int = 2) -> str:
+    """Return a number with fixed digits, or N/A."""
     return "N/A" if value is None else f"{value:.{digits}f}"

@@ -1,4 +1,4 @@
-"""What an evaluation is asked to do, from the options of a command line; and how it is stored and read again."""
+"""The request for an evaluation, from the options of a command line, and how it is stored and read again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 @dataclass(frozen=True)
 class PairOptions:
-    """How long is measured: `budget` seconds a test at most, until the interval's half-width is `precision`.
+    """How long to measure: at most `budget` seconds a test, until the interval's half-width is `precision`.
 
     `precision` and `floor` are shares; within `floor` of 1 a speed-up is SAME.
     """
@@ -47,9 +47,10 @@ class PairOptions:
 
 @dataclass(frozen=True)
 class JudgeSettings:
-    """What a judge is told when it starts, as plain data. `seed` makes the arguments; `threads` 0: as torch takes.
+    """The settings with which a judge starts, as plain data.
 
-    `suite_path` is the trace of the suite, or the file of Python whose name the suite has.
+    `seed` makes the arguments; `threads` 0 is torch's default. `suite_path` is the trace of the suite, or the
+    Python file whose name the suite has.
     """
 
     suite: str = "smoke"
@@ -67,13 +68,13 @@ class JudgeSettings:
     timing: PairOptions = field(default_factory=PairOptions)
 
     def code(self, file_option: str = CODE_FILE) -> tuple[Code, ...]:
-        """Code of users that this runs, by the options that name it on the command line."""
+        """Return the users' code that this runs, by the options that name it on the command line."""
         option = {"file": file_option, "directory": "--kernels"}.get(self.source.kind)
         kernels = [(option, path) for path in self.source.paths] if option is not None else []
         return (*kernels, *((("--suite", self.suite_path),) if is_file(self.suite) else ()))
 
     def seed_of(self, test: str) -> int:
-        """The seed of the arguments of the test with that id."""
+        """Return the seed for the arguments of the test with that id."""
         return zlib.crc32(f"{self.seed} {test}".encode()) & ((1 << ARGUMENT_SEED_BITS) - 1)
 
 
@@ -98,10 +99,11 @@ def make_request(
     command: tuple[str, ...] = (),
     elsewhere: bool = False,
 ) -> EvaluationRequest:
-    """A new evaluation by settings whose `device` is as typed, with a seed of its own, in a new folder below `output`.
+    """Make a new evaluation from settings whose `device` is as typed, in a new folder below `output`.
 
-    `gpus` stand between commas; `elsewhere`: on the devices of other places.
-    Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
+    It gets a seed of its own. `gpus` are separated by commas; `elsewhere` means on the devices of other places.
+    Raises UsageError for settings that make no sense, MachineError where there is no such device or the folder
+    cannot be made.
     """
     _check(settings)
     numbers = split_list(gpus)
@@ -117,19 +119,20 @@ def make_request(
 
 
 def note_asked(logs: Path, judge: int, test: str) -> None:
-    """From now on the kernel of the test runs: if the judge ends, the kernel may have ended it."""
+    """Note that the kernel of the test runs from now on: if the judge ends, the kernel may have ended it."""
     with suppress(OSError):
         (logs / f"asked-{judge}").write_text(test, encoding="ascii")
 
 
 def was_asked(logs: Path, judge: int, test: str) -> bool:
-    """Whether the kernel of the test ran when the judge ended."""
+    """Return whether the kernel of the test ran when the judge ended."""
     with suppress(OSError, ValueError):
         return read_bounded(logs / f"asked-{judge}").decode() == test
     return False
 
 
 def _check(options: JudgeSettings) -> None:
+    """Check the settings. Raises UsageError for values out of range, MachineError on other systems than Linux."""
     if sys.platform != "linux":
         raise MachineError(
             "kernels can be evaluated on Linux alone: elsewhere no process reads the memory of another",
@@ -162,13 +165,13 @@ _OF_A_PROGRAM = ("source", "function")  # their text stands in the journal
 
 
 def header_of(request: EvaluationRequest) -> dict[str, Any]:
-    """What the journal of a new evaluation says of it."""
+    """Return the header of a new evaluation's journal."""
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {"started": started, "request": plain_request(request)}
 
 
 def read_document(folder: Path) -> EvaluationDocument:
-    """What the evaluation in `folder` knows so far. Raises UnreadableReport where there is none."""
+    """Read what the evaluation in `folder` knows so far. Raises UnreadableReport where there is none."""
     contents = journals.read_journal(folder, FORMAT)
     try:
         request = journals.read_request(folder, FORMAT, EvaluationRequest, contents)
@@ -178,18 +181,21 @@ def read_document(folder: Path) -> EvaluationDocument:
 
 
 def find_result(folder: Path, test: str) -> TestResult:
-    """The one result of a test whose id begins so. Raises UnreadableReport, and UsageError where it is not one."""
+    """Return the result of the only test whose id begins with `test`.
+
+    Raises UnreadableReport, and UsageError where there is none or more than one.
+    """
     results = read_document(folder).results
-    found = [result for result in results if result.test.id.startswith(test)]
-    if len(found) != 1:
+    matching = [result for result in results if result.test.id.startswith(test)]
+    if len(matching) != 1:
         some = ", ".join(result.test.id for result in results[:3])
-        said = f"the evaluation in {folder} has {len(found) or 'no'} tests that begin with {test}"
+        said = f"the evaluation in {folder} has {len(matching) or 'no'} tests that begin with {test}"
         raise UsageError(said, f"one of {some} ...")
-    return found[0]
+    return matching[0]
 
 
 def read_request(folder: Path) -> EvaluationRequest:
-    """The evaluation that `folder` holds, as it was asked for. Raises UnreadableReport where it holds none."""
+    """Read the request of the evaluation in `folder`. Raises UnreadableReport where it holds none."""
     return journals.read_request(folder, FORMAT, EvaluationRequest, journals.read_journal(folder, FORMAT))
 
 
@@ -201,7 +207,7 @@ def require_code(
     file_option: str = CODE_FILE,
     needed: bool = True,
 ) -> None:
-    """Raise UsageError where code that the folder of the evaluation names would run (`needed`) and is not `named`.
+    """Raise UsageError where code that the evaluation's folder names would run (`needed`) and is not `named`.
 
     `line` is what was typed so far; `file_option` names a file of kernels there.
     """
@@ -216,14 +222,17 @@ def require_code(
 
 
 def tests_of(about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:
-    """The tests that a judge has listed, in their order. Raises UnreadableReport."""
+    """Return the tests that a judge has listed, in their order. Raises UnreadableReport."""
     return codec.from_plain_data(tuple[EvaluationTest, ...], about.get("tests", []), "tests")
 
 
 def make_document(
     request: EvaluationRequest, contents: JournalContents[TestResult], seconds: float
 ) -> EvaluationDocument:
-    """All that a journal knows: results in the order of the tests. Raises UnreadableReport."""
+    """Build the document of all that a journal knows: results in the order of the tests.
+
+    Raises UnreadableReport.
+    """
     settings, about, tests = request.settings, contents.about, tests_of(contents.about)
     results = tuple(contents.outcomes[test.id] for test in tests if test.id in contents.outcomes)
     return EvaluationDocument(

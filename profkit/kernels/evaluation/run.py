@@ -1,6 +1,6 @@
-"""Runs an evaluation: tests in, every one with exactly one status, stored as it comes.
+"""Running an evaluation: every test gets exactly one status, which is stored at once.
 
-Also the judge's process: how it is started, and what its answers mean.
+This also holds the judge's process: how it is started, and what its answers mean.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def run_evaluation(
     write: WriteResults = lambda *_: (),
     elsewhere: PlaceSlots | None = None,
 ) -> EvaluationDocument:
-    """Give every test its status; those that the folder knows already are not done again. `write` writes the files.
+    """Give every test its status; those with a result in the folder are not run again. `write` writes the files.
 
-    The judge is here, or there is one at each place `elsewhere`.
+    The judge runs here, or one at each place `elsewhere`.
 
-    Raises MachineError where nothing can be measured or written, UsageError where no test is left by the options, and
-    Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
+    Raises MachineError where nothing can be measured or written, UsageError where the options leave no test, and
+    Interrupted after a Ctrl-C: results so far are kept, and `--resume` goes on.
     """
     line = resume_line("profkit evaluate", request.folder, request.settings.code(), elsewhere)
     write_all = partial(_write, request, write, progress)
@@ -85,7 +85,7 @@ def run_evaluation(
 
 
 def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere: PlaceSlots | None) -> None:
-    """Do what is left. Raises MachineError where that cannot be done."""
+    """Run the tests without a result. Raises MachineError where that cannot be done."""
     logs, settings = request.folder / "logs", request.settings
 
     def settle(outcome: JobOutcome) -> None:
@@ -121,9 +121,10 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
 def update_result(
     folder: Path, result: TestResult, progress: Progress, write: WriteResults
 ) -> EvaluationDocument:
-    """Store a result anew, with a link to its profile for one, and write the results once more.
+    """Replace a stored result, for example with a link to its profile, and write the results again.
 
-    Raises UnreadableReport, UsageError and MachineError where the evaluation in `folder` cannot be read and written.
+    Raises UnreadableReport, UsageError and MachineError where the evaluation in `folder` cannot be read and
+    written.
     """
     request = read_request(folder)
     with defer_interrupts():
@@ -138,10 +139,10 @@ def update_result(
 def replay_test(
     folder: Path, test: str, progress: Progress, named: Sequence[Code] = ()
 ) -> EvaluationDocument:
-    """Do the test whose id begins with `test` again, with the same arguments; nothing in `folder` changes.
+    """Run the test whose id begins with `test` again, with the same arguments; nothing in `folder` changes.
 
-    Raises UnreadableReport where no evaluation is in the folder, and UsageError where it has no such test, or runs code
-    that is not `named`.
+    Raises UnreadableReport where no evaluation is in the folder, and UsageError where it has no such test, or
+    runs code that is not `named`.
     """
     request = read_request(folder)
     line = f"profkit evaluate --replay {shlex.quote(test)} {shlex.quote(str(folder))}"
@@ -153,7 +154,7 @@ def replay_test(
 
 
 def _judges(request: EvaluationRequest, logs: Path, env: Mapping[str, str]) -> list[WorkerClient]:
-    """A judge for each device: it sees that one alone, and so do the processes of its kernels."""
+    """Return a judge for each device: it sees only that device, and so do the processes of its kernels."""
     logs.mkdir(parents=True, exist_ok=True)
     names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
     seen: Sequence[Mapping[str, str]] = [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}]
@@ -161,7 +162,7 @@ def _judges(request: EvaluationRequest, logs: Path, env: Mapping[str, str]) -> l
 
 
 def _slot_work(request: EvaluationRequest) -> SlotWork:
-    """A judge for each device of another place."""
+    """Return the work of a judge for each device of another place."""
     chosen = request.settings
     files = (*chosen.source.paths, *filter(None, [chosen.suite_path]))
     patient = {WAIT_POLICY: "passive"}
@@ -171,7 +172,7 @@ def _slot_work(request: EvaluationRequest) -> SlotWork:
 
 
 def _settings_there(settings: JudgeSettings) -> JudgeSettings:
-    """With paths as another place knows them."""
+    """Return the settings with paths as another place knows them."""
     source = replace(settings.source, paths=tuple(map(from_here, settings.source.paths)))
     path = from_here(settings.suite_path) if settings.suite_path else ""
     return replace(settings, source=source, suite_path=path)
@@ -180,7 +181,7 @@ def _settings_there(settings: JudgeSettings) -> JudgeSettings:
 def _open(
     request: EvaluationRequest, campaign: Campaign[TestResult], pool: WorkerPool
 ) -> tuple[EvaluationTest, ...]:
-    """Start the judge; the tests, which it lists in the first session."""
+    """Start the judge and return the tests, which it lists in the first session."""
     progress, known = campaign.progress, campaign.about
     listed = "and the device measured" if not request.settings.correctness_only else ""
     progress.begin("judge", f"the tests of {request.settings.suite} listed {listed}".strip())
@@ -203,7 +204,7 @@ def _open(
 
 
 def _left(journal: Journal[TestResult], tests: Sequence[EvaluationTest]) -> list[EvaluationTest]:
-    """The tests without a result."""
+    """Return the tests without a result, or whose result was lost."""
     known = journal.contents.outcomes
     return [test for test in tests if test.id not in known or known[test.id].status == "lost"]
 
@@ -211,6 +212,7 @@ def _left(journal: Journal[TestResult], tests: Sequence[EvaluationTest]) -> list
 def _write(
     request: EvaluationRequest, write: WriteResults, progress: Progress, journal: Journal[TestResult]
 ) -> EvaluationDocument:
+    """Write the results, note what could not be written, and return the document."""
     document = make_document(request, journal.contents, journal.seconds)
     for why in write(request.folder, document):
         progress.note(why)
@@ -221,7 +223,7 @@ def _write(
 
 
 def judge_client(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerClient:
-    """A judge. Its threads wait asleep, unless the user has chosen how threads wait."""
+    """Return a client for a judge, whose threads wait asleep unless the user has chosen how threads wait."""
     patient = WAIT_POLICY not in os.environ
     waiting = {WAIT_POLICY: "passive"} if patient else {}
     return WorkerClient(
@@ -230,19 +232,19 @@ def judge_client(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerCli
 
 
 def seconds_of_a_test(settings: JudgeSettings) -> float:
-    """What the judge gets for one test, before it counts as hanging."""
+    """Return the seconds that the judge gets for one test before it counts as hanging."""
     return 2 * settings.timeout + PATIENCE
 
 
 def plain_settings(settings: JudgeSettings) -> Mapping[str, object]:
-    """Settings as they travel to a judge."""
+    """Return the settings as plain data, as they travel to a judge."""
     plain = codec.to_plain_data(settings)
     assert isinstance(plain, dict)
     return plain
 
 
 def check_judge(slot: int, about: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    """Raises MachineError where a judge cannot have its device, or that is of another kind than the first one."""
+    """Raise MachineError where a judge cannot have its device, or has another kind of device than the first."""
     if "usage" in about:
         raise MachineError(*about["usage"])
     if "usage" not in first:
@@ -251,7 +253,7 @@ def check_judge(slot: int, about: Mapping[str, Any], first: Mapping[str, Any]) -
 
 @dataclass(frozen=True)
 class _About:
-    """What a judge says of itself, as far as it is read here."""
+    """The part of a judge's description of itself that is read here."""
 
     device: str
     versions: Mapping[str, str]
@@ -262,7 +264,7 @@ class _About:
 
 
 def check_about(about: Json, title: str) -> Json:
-    """What a judge at another place says of itself. Raises UnreadableReport for what no judge would."""
+    """Check how a judge at another place describes itself. Raises UnreadableReport where the form is wrong."""
     if not isinstance(about, dict) or "usage" not in about:
         codec.from_plain_data(_About, about)
         return about
@@ -273,7 +275,7 @@ def check_about(about: Json, title: str) -> Json:
 
 
 def check_tests(settings: JudgeSettings, about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:
-    """The tests that the judge lists. Raises UsageError where there are none, or where it cannot make any."""
+    """Return the tests that the judge lists. Raises UsageError where there are none, or it cannot make any."""
     if "usage" in about:
         raise UsageError(*about["usage"])
     if tests := tests_of(about):
@@ -291,10 +293,11 @@ def check_tests(settings: JudgeSettings, about: Mapping[str, Any]) -> tuple[Eval
 
 
 def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
-    """The result of a test by the outcome of its job; None where it was not done.
+    """Return the result of a test by the outcome of its job; None where it was not run.
 
-    What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there. But
-    one that was `asked` runs beside it, and may have ended it: no test of a kernel's is left out by what it does.
+    What ends the judge itself is PyTorch's own kernel, or the making of arguments: nobody's kernel runs there.
+    But a kernel that was `asked` for runs beside it, and may have ended it: then the test counts, so that no
+    kernel escapes its test by what it does.
     """
     data: Any = outcome.job.data
     test = codec.from_plain_data(EvaluationTest, data["test"])

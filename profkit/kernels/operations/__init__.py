@@ -1,5 +1,5 @@
-"""What a sweep measures: operations, their float64 truth, and who can compute them.
+"""The operations that a sweep measures, their float64 truth, and their implementations.
 
-`operation` says what an operation is, `definitions` has ours, `check` holds results against float64, `registry` knows
+`definitions` says what an operation is and has ours, `check` holds results against float64, `registry` knows
 every implementation by its name. `pytorch`, `triton` and `cuda` are our implementations.
 """

@@ -1,30 +1,31 @@
-"""Is a result right? Against float64 on the same inputs, within what rounding alone can explain.
+"""The check of a result against float64 on the same inputs, within what rounding alone can explain.
 
 What is allowed of one number y, with the unit roundoffs u of the dtype and v = 2^-24 of float32:
 
     |y - reference| <= SAFETY * (u * |reference| + (k * u + sqrt(n) * v) * s) + m
 
-It is rounded to the dtype once, at the end. Before that it is computed in float32, by n roundings one after the other
-of numbers as large as s: what is added up there in absolute values, of which cancellation leaves the errors (running
-error analysis: Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.3); sqrt(n) for n is the bound
-by probability (Higham and Mary, "A new approach to probabilistic rounding error analysis", 2019). k is 1 where torch
-keeps an intermediate result in the dtype from the forward call, else 0, and m the dtype's least number. Each operation
-says n, s and k. For comparison: 4 u is 0.0156 in bfloat16 and 0.002 in float16; FlagGems allows 0.016 and 0.001.
+It is rounded to the dtype once, at the end. Before that it is computed in float32, by n successive roundings
+of numbers as large as s: what is added up there in absolute values, of which cancellation leaves the errors
+(running error analysis: Higham, 'Accuracy and Stability of Numerical Algorithms', 2002, section 3.3); sqrt(n)
+for n is the probabilistic bound (Higham and Mary, 'A new approach to probabilistic rounding error analysis',
+2019). k is 1 where torch keeps an intermediate result in the dtype from the forward call, else 0, and m the
+dtype's least number. Each operation gives n, s and k. For comparison: 4 u is 0.0156 in bfloat16 and 0.002 in
+float16; FlagGems allows 0.016 and 0.001.
 
-Rounding leans to no side, mistakes do. So of a whole array in half precision, with |r| the sum of |reference|,
+Rounding is unbiased, mistakes are not. So of a whole array in half precision, with |r| the sum of
+|reference|,
 
     |sum((y - reference) * sign(reference))| / |r| <= u / 8 + SAFETY * (u / sqrt(3 N) + e + sqrt(n) * v * |s| / |r|)
 
-with N = |r|^2 / sum(reference^2), as many numbers as count: the error of a rounded one is uniform, at most u, with a
-deviation of u / sqrt(3), and so is that of what was kept, k u |s| / |r| more; e is how far what is right, rounded,
-leans itself. It shows a factor that no single number shows: Bessel's correction of 512 numbers is a thousandth, a
-quarter of what bfloat16 can tell of one.
+with N = |r|^2 / sum(reference^2), the effective number of elements: the error of a rounded number is uniform,
+at most u, with a deviation of u / sqrt(3), and so is that of what was kept, k u |s| / |r| more; e is the bias
+of the right result itself, rounded. This shows a factor that no single number shows: Bessel's correction of
+512 numbers is a thousandth, a quarter of what bfloat16 resolves.
 
-A second look, after the timing: does the call still compute, and from what its inputs are now?
-
-A result that was computed beforehand, or is remembered by its input's address, is right in the first check, and so is
-what adds to a buffer that nobody clears. So the call is made once more with other numbers in the same memory, and its
-result compared with float64.
+A second check follows the timing: does the call still compute, and from its present inputs? A result that was
+computed beforehand, or is remembered by its input's address, passes the first check, and so does a kernel
+that adds to a buffer that nobody clears. So the call is made once more with other numbers in the same memory,
+and its result compared with float64.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ CHUNK = 1 << 24  # elements of x that are taken at once: 128 MiB in float64
 
 @dataclass(frozen=True)
 class Errors:
-    """Largest errors against float64: absolute, relative, and as a share of what is allowed (at most 1 is correct)."""
+    """Largest errors against float64: absolute, relative, and as a share of what is allowed (up to 1: correct)."""
 
     absolute: float = 0.0
     relative: float = 0.0
     share: float = 0.0
 
     def with_other(self, other: Errors) -> Errors:
-        """The larger ones of both."""
+        """Return the larger errors of both."""
         return Errors(
             max(self.absolute, other.absolute),
             max(self.relative, other.relative),
@@ -66,7 +67,7 @@ class Errors:
 
 
 class Incorrect(FactError):
-    """What the kernel gave is wrong; the reason says where, and `errors` by how much where that is a number."""
+    """The kernel's result is wrong; the reason says where, and `errors` by how much where that is a number."""
 
     def __init__(self, fault: Fault, reason: Fact, errors: Errors | None = None) -> None:
         super().__init__(reason)
@@ -75,11 +76,11 @@ class Incorrect(FactError):
 
 @dataclass(frozen=True)
 class Expected:
-    """One tensor of the result: PyTorch's own, the truth in float64, and the error that is allowed for each number.
+    """An expected tensor: PyTorch's own result, the truth in float64, and the allowed error of each number.
 
-    `truth` and `allowed` are None where the numbers must be equal to PyTorch's own: integers and truth values. What the
-    condition of the operation allows is counted in `allowed` by `with_condition` alone: measuring it takes as long as
-    all the rest.
+    `truth` and `allowed` are None where the numbers must equal PyTorch's own: integers and truth values. What the
+    condition of the operation allows is added to `allowed` by `with_condition` alone: measuring it takes as long
+    as all the rest.
     """
 
     name: str  # "output 0", "argument out"
@@ -91,7 +92,7 @@ class Expected:
     leans: float = 0.0  # by what share of its size it may lean beyond how far `native` does
 
     def with_condition(self) -> Expected:
-        """The same, with what the condition allows; itself where that is counted, or nothing."""
+        """Add what the condition allows; returns itself where that is added already, or nothing."""
         if self.condition is None or self.allowed is None:
             return self
         more = self.condition()
@@ -100,7 +101,7 @@ class Expected:
 
 
 def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> Errors:
-    """The errors of a tensor. Raises Incorrect where one is larger than allowed."""
+    """Return the errors of a tensor. Raises Incorrect where one is larger than allowed."""
     if expected.condition is None:
         return _compare(output, expected, ties)
     try:
@@ -110,6 +111,7 @@ def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> E
 
 
 def _compare(output: Tensor, expected: Expected, ties: Tensor | None) -> Errors:
+    """Return the errors of a tensor by `allowed` alone. Raises Incorrect."""
     from profkit.kernels.operations.in_float64 import WIDER  # with torch, which a stand-in is not
 
     native = expected.native
@@ -150,7 +152,7 @@ def _compare(output: Tensor, expected: Expected, ties: Tensor | None) -> Errors:
 
 
 def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
-    """Rounding leans to no side; a result that is cut off does, and one that is off by a factor."""
+    """Raise Incorrect for a biased result: rounding is unbiased, truncation or a wrong factor is not."""
     truth, native = expected.truth, expected.native
     if truth is None or expected.leans == inf or native.dtype not in (torch.float16, torch.bfloat16):
         return
@@ -175,7 +177,7 @@ def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
 
 
 def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int) -> Fact:
-    """Output 0 at [3, 5] is 1.5 instead of 1.25; 12 of 1,024 are wrong."""
+    """Return a fact like: output 0 at [3, 5] is 1.5 instead of 1.25; 12 of 1,024 are wrong."""
     place = [int(each) for each in wrong.nonzero()[0]]
     got, right = (f"{values[tuple(place)].item():.6g}" for values in (output, wanted))  # infinity, too
     at = str(place) if place else ""
@@ -183,7 +185,7 @@ def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int)
 
 
 class _Part(NamedTuple):
-    """Some of the batches: which, their share of all, their inputs, and the gradient from above that is theirs."""
+    """A part of the batches: which, their inputs, and their gradient from above."""
 
     cut: Any  # a slice; ... of what belongs to all of them
     inputs: list[Tensor]
@@ -191,7 +193,7 @@ class _Part(NamedTuple):
 
 
 def _batch_parts(problem: Problem, double: bool) -> Iterator[_Part]:
-    """The batch in parts that fit the memory, in float64 or float32."""
+    """Yield the batch in parts that fit the memory, in float64 or float32."""
     operation, point = problem.operation, problem.point
     step = max(1, CHUNK // max(1, point.sequence * point.dimension))
     for start in range(0, point.batch, step):
@@ -209,13 +211,17 @@ def _batch_parts(problem: Problem, double: bool) -> Iterator[_Part]:
 
 
 def _widen(tensor: Tensor, double: bool) -> Tensor:
+    """Convert a floating-point tensor to float64 or float32; others stay as they are."""
     if not tensor.is_floating_point():
         return tensor
     return tensor.detach().double() if double else tensor.detach().float()
 
 
 def reference_result(problem: Problem) -> tuple[Tensor, ...]:
-    """The value, or the gradients of the first inputs, in float64. The batch is taken in parts that fit the memory."""
+    """Compute the value, or the gradients of the first inputs, in float64.
+
+    The batch is computed in parts that fit the memory.
+    """
     operation, point = problem.operation, problem.point
     parts: list[tuple[Tensor, ...]] = []
     for cut, own, above in _batch_parts(problem, double=True):
@@ -235,14 +241,15 @@ def reference_result(problem: Problem) -> tuple[Tensor, ...]:
 
 
 def _has_batches(problem: Problem, place: int) -> bool:
+    """Return whether result `place` has the batch as its first dimension."""
     operation = problem.operation
     return operation.chunked[place] if problem.backward else not operation.scalar
 
 
 def check_result(problem: Problem, answer: Any, expected: Sequence[Tensor]) -> float:
-    """The largest error as a share of the tolerance, at most 1.
+    """Return the largest error as a share of the tolerance, at most 1.
 
-    Raises Incorrect where it is larger, or where a number is none.
+    Raises Incorrect where it is larger, or where a result is not finite.
     """
     results = answer if isinstance(answer, (tuple, list)) else (answer,)
     if len(results) != len(expected):
@@ -252,6 +259,7 @@ def check_result(problem: Problem, answer: Any, expected: Sequence[Tensor]) -> f
 
 
 def _largest_share(problem: Problem, place: int, result: Tensor, wanted: Tensor) -> float:
+    """Return the largest share of one result. Raises Incorrect, also for another shape, dtype or device."""
     what = f"the gradient of input {place}" if problem.backward else "the value"
     dtype, device = str(result.dtype).removeprefix("torch."), problem.inputs[0].device
     if tuple(result.shape) != tuple(wanted.shape):
@@ -269,12 +277,12 @@ def _largest_share(problem: Problem, place: int, result: Tensor, wanted: Tensor)
 
 
 def other_property(fault: Fault, name: str, got: object, right: object) -> Incorrect:
-    """A result that has another dtype, shape, device or stride."""
+    """Return the error for a result of another dtype, shape, device or stride."""
     return Incorrect(fault, Fact.of(f"other-{fault}", name=name, got=str(got), right=str(right)))
 
 
 def _expect(problem: Problem, place: int, what: str, true: Tensor, part: _Part) -> Expected:
-    """What is allowed of each number of a part, and by how much they may lean together."""
+    """Return the allowed error of each number of a part, and the allowed bias of all."""
     operation, point, dtype = problem.operation, problem.point, DTYPES[problem.point.dtype]
     kept = operation.kept_results(point) * dtype.roundoff
     inner = sqrt(operation.chain(point, place)) * ACCUMULATOR
@@ -291,9 +299,10 @@ def _expect(problem: Problem, place: int, what: str, true: Tensor, part: _Part) 
 
 
 class RepeatedCheck:
-    """What is right with other numbers in x, or backward in the gradient from above.
+    """A check with other numbers in x, or backward in the gradient from above.
 
-    Known before any implementation runs: one may replace what computes it. The numbers are put back each time.
+    The right result is computed before any implementation runs, since one may replace what computes it. The
+    numbers are put back each time.
     """
 
     def __init__(self, problem: Problem, expected: Sequence[Tensor]) -> None:
@@ -303,7 +312,7 @@ class RepeatedCheck:
                 self._expected = reference_result(problem)
 
     def ask(self, problem: Problem, call: Call, wait: Callable[[], None]) -> None:
-        """Call it once more. Raises Incorrect where the result does not follow the numbers."""
+        """Call the kernel once more. Raises Incorrect where the result does not follow the numbers."""
         with _other_numbers(problem):
             results = call()
             wait()
@@ -317,7 +326,10 @@ class RepeatedCheck:
 
 @contextmanager
 def _other_numbers(problem: Problem) -> Iterator[None]:
-    """Negated as long as the block lasts, which is exact both ways. Gradients are linear in the one from above."""
+    """Negate x, or the gradient from above, inside the block: that is exact both ways.
+
+    Gradients are linear in the gradient from above.
+    """
     changed = problem.inputs[0] if problem.above is None else problem.above
     changed.neg_()
     try:
@@ -326,25 +338,28 @@ def _other_numbers(problem: Problem) -> Iterator[None]:
         changed.neg_()
 
 
-def result_tensors(found: object) -> tuple[Tensor, ...]:
-    """What a call gave, each a tensor. Raises Incorrect for others: a subclass may compute when it is looked at."""
-    results = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    for one in results:
-        if type(one) not in (torch.Tensor, torch.nn.Parameter):
-            raise Incorrect("type", Fact.of("no-tensor", type=type(one).__name__))
-        if one.layout is not torch.strided:
-            raise Incorrect("type", Fact.of("other-layout", got=str(one.layout).removeprefix("torch.")))
+def result_tensors(value: object) -> tuple[Tensor, ...]:
+    """Return the results of a call as a tuple of plain tensors.
+
+    Raises Incorrect for others: a subclass may compute when it is looked at.
+    """
+    results = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for tensor in results:
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            raise Incorrect("type", Fact.of("no-tensor", type=type(tensor).__name__))
+        if tensor.layout is not torch.strided:
+            raise Incorrect("type", Fact.of("other-layout", got=str(tensor.layout).removeprefix("torch.")))
     return results
 
 
 def own_tensors(problem: Problem) -> Problem:
-    """The same numbers in tensors of its own: who asks for gradients of one, or resizes it, does it for itself."""
+    """Return the same numbers in new tensors, so that gradients or resizing of them stay with their user."""
     above = problem.above.detach() if problem.above is not None else None
     return replace(problem, inputs=tuple(tensor.detach() for tensor in problem.inputs), above=above)
 
 
 def fingerprint(problem: Problem) -> tuple[int, ...]:
-    """A sum over the bits of each input: another one where somebody changed numbers. It reads each once."""
+    """Return sums over the bits of each input, which differ where numbers were changed. It reads each input once."""
     sums = []
     for tensor in (*problem.inputs, *([problem.above] if problem.above is not None else [])):
         bits = tensor.detach().reshape(-1).view(torch.uint8)

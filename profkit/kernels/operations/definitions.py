@@ -1,6 +1,6 @@
-"""What an operation is: its inputs, its value in float64, what it costs, and how exact it can be; and those there are.
+"""The definition of an operation: its inputs, its value in float64, its costs, and its accuracy.
 
-Layer norm, GELU, Swish, mean squared error, cross entropy.
+The operations are layer norm, GELU, Swish, mean squared error and cross entropy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DTYPES = {
 
 
 class Draw:
-    """Draws inputs on a torch.device; the same ones for the same point."""
+    """A source of inputs on a torch.device, which are the same for the same point."""
 
     def __init__(self, point: GridPoint, device: Any) -> None:
         import torch
@@ -45,24 +45,24 @@ class Draw:
         self._random.manual_seed(zlib.crc32(point.name.encode()))
 
     def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
-        """Normal numbers of this mean and standard deviation, in the point's dtype."""
+        """Draw normal numbers of this mean and standard deviation, in the point's dtype."""
         import torch
 
         tensor = torch.empty(shape, dtype=self._dtype, device=self._device)
         return tensor.normal_(mean, scale, generator=self._random)
 
     def labels(self, count: int, classes: int) -> Tensor:
-        """int64 numbers of [0, classes)."""
+        """Draw int64 numbers of [0, classes)."""
         import torch
 
         return torch.randint(0, classes, (count,), device=self._device, generator=self._random)
 
 
 class Operation(ABC):
-    """One operation on x of batch x sequence x dimension.
+    """An operation on x of batch x sequence x dimension.
 
-    `gradients` is how many of the first inputs have one. `chunked` of the inputs begin with the batch and can be cut
-    along it, the others belong to all of it.
+    `gradients` is how many of the first inputs have a gradient. Inputs that are `chunked` begin with the batch
+    and can be cut along it, the others belong to all of it.
     """
 
     name: ClassVar[str]
@@ -74,33 +74,33 @@ class Operation(ABC):
 
     @abstractmethod
     def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
-        """The inputs of a forward call, in the order that every implementation takes them."""
+        """Return the inputs of a forward call, in the order that every implementation takes them."""
 
     @abstractmethod
     def apply(self, *inputs: Tensor) -> Tensor:
-        """The operation by torch's own functions, in the dtype of the inputs. So eager runs it, and the reference."""
+        """Compute the operation by torch's own functions, in the dtype of the inputs: for eager, and the reference."""
 
     def flops(self, point: GridPoint) -> float:
-        """Floating-point operations of one call. exp, erf, division and square root count as one each."""
+        """Count the floating-point operations of one call. exp, erf, division and square root count as one each."""
         way = point.direction == "backward"
         rows = point.batch * point.sequence
         return float(self.element_flops[way] * point.elements + self.row_flops[way] * rows)
 
     @abstractmethod
     def elements(self, point: GridPoint) -> tuple[int, int]:
-        """Elements of the dtype that a call must move at least, and other bytes (labels, statistics)."""
+        """Return how many elements of the dtype a call must move at least, and other bytes (labels, statistics)."""
 
     def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
-        """The gradient from above, of a backward call."""
+        """Return the gradient from above, of a backward call."""
         del inputs
         return draw(point.batch, point.sequence, point.dimension)
 
     @abstractmethod
     def chain(self, point: GridPoint, place: int) -> int:
-        """Roundings in float32 one after the other, behind one number of result `place`."""
+        """Return the number of successive float32 roundings behind one number of result `place`."""
 
     def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
-        """How large the numbers are that are added behind each one of `wanted`, in absolute values: what rounds.
+        """Return the sum of absolute values that are added up for each number of `wanted`: these are rounded.
 
         `inputs` and `above` are float32, and the batches are those of `wanted`, which is result `place` in float64.
         """
@@ -108,12 +108,12 @@ class Operation(ABC):
         return wanted.abs()
 
     def kept_results(self, point: GridPoint) -> int:
-        """How many intermediate results may be kept in the dtype: what autograd keeps for a backward call."""
+        """Return how many intermediate results may be kept in the dtype: autograd keeps them for a backward call."""
         del point
         return 0
 
     def bytes(self, point: GridPoint) -> float:
-        """What one call must move at least: every input read once, every output written once."""
+        """Return the bytes that one call must move at least: every input read once, every output written once."""
         elements, extra = self.elements(point)
         return float(elements * DTYPES[point.dtype].itemsize + extra)
 
@@ -129,12 +129,12 @@ class Problem:
 
     @property
     def backward(self) -> bool:
-        """Whether the gradients are asked for, and not the value."""
+        """Return whether the gradients are to be computed, rather than the value."""
         return self.point.direction == "backward"
 
 
 class FactError(Exception):
-    """What ends a test or a case: `reason` says why; a text is somebody's message."""
+    """The end of a test or a case: `reason` says why; a plain text becomes a message."""
 
     def __init__(self, reason: Fact | str) -> None:
         super().__init__(reason)
@@ -147,7 +147,7 @@ class FactError(Exception):
 
 
 class Unavailable(FactError):
-    """This implementation cannot be had here: why, and the line that would change it."""
+    """An implementation cannot be used here: why, and the line that would change it."""
 
     def __init__(self, reason: Fact | str, fix: str | None = None) -> None:
         super().__init__(reason)
@@ -155,9 +155,9 @@ class Unavailable(FactError):
 
 
 def check_inputs(problem: Problem) -> None:
-    """Our own kernels take dense tensors of a few formats. Raises Unavailable for others.
+    """Raise Unavailable for inputs that our own kernels do not take: they need dense tensors of a few dtypes.
 
-    A copy that is dense would be easy to make, and would either be timed with the kernel or be hidden from the timing.
+    A dense copy would be easy to make, but would either be timed with the kernel or be hidden from the timing.
     """
     x = problem.inputs[0]
     tensors = (*problem.inputs, *([problem.above] if problem.above is not None else []))
@@ -179,10 +179,11 @@ LOUDEST = 32.0
 
 
 class LayerNorm(Operation):
-    """FLOPs per element forward: sum, difference, square, sum, times 1/sigma, times w, plus b: 7; per row 4.
+    """Layer norm of the rows.
 
-    Backward: n = (x - mean) / sigma 2, dw 2, db 1, g * w 1, the sums of it and of it times n 3, dx 4: 13; per row 2.
-    The formulas: Ba, Kiros and Hinton, "Layer Normalization", 2016, and its derivative.
+    FLOPs per element forward: sum, difference, square, sum, times 1/sigma, times w, plus b: 7; per row 4.
+    Backward: n = (x - mean) / sigma 2, dw 2, db 1, g * w 1, the sums of it and of it times n 3, dx 4: 13; per row
+    2. The formulas: Ba, Kiros and Hinton, 'Layer Normalization', 2016, and its derivative.
     """
 
     name = "LayerNorm"
@@ -202,7 +203,10 @@ class LayerNorm(Operation):
         return layer_norm(x, (x.shape[-1],), w, b, EPS)
 
     def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
-        """The first and last row weigh more: sums over thousands of rows would not show that one was left out."""
+        """Return a gradient with larger first and last rows.
+
+        Otherwise sums over thousands of rows would not show that one was left out.
+        """
         del inputs
         gradient = draw(point.batch, point.sequence, point.dimension)
         loud = min(max(1.0, sqrt(point.batch * point.sequence) / 4), LOUDEST)
@@ -266,8 +270,8 @@ class Gelu(_Elementwise):
     """x times the normal distribution's function of x, with erf: no approximation by tanh.
 
     FLOPs: x / sqrt(2), erf, + 1, * x, / 2 forward: 5. Backward dy * (P + x * p): 4 for P, 4 for p (x^2, / 2, exp,
-    / sqrt(2 pi)), and 3. The formula: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. How a kernel computes
-    P is its own affair.
+    / sqrt(2 pi)), and 3. The formula: Hendrycks and Gimpel, 'Gaussian Error Linear Units', 2016. A kernel may
+    compute P in any way.
     """
 
     name = "GELU"
@@ -286,7 +290,7 @@ class Gelu(_Elementwise):
 
 
 class Swish(_Elementwise):
-    """x * sigmoid(x). FLOPs: negate, exp, + 1, division, product: 5.
+    """The operation x * sigmoid(x). FLOPs: negate, exp, + 1, division, product: 5.
 
     Backward dy * s * (1 + x * (1 - s)): s 4, and 5: 9.
     """
@@ -321,28 +325,29 @@ LIKELIER = 2.0  # the logit of a label than that of others
 
 
 def _sum(count: int) -> int:
-    """Roundings one after the other in a sum: of its blocks, and of the numbers of a block.
+    """Return the successive roundings in a sum: of its blocks, and of the numbers of a block.
 
-    One accumulator for all of them would be 2 sqrt(count) times as long, and past 2^24 numbers it stands still.
+    A single accumulator for all of them would be 2 sqrt(count) times as long, and past 2^24 numbers it no longer
+    grows.
     """
     return ceil(2 * sqrt(count))
 
 
 class _Loss(Operation):
-    """One number, the mean over all of the batch."""
+    """A loss: one number, the mean over all of the batch."""
 
     gradients = 1
     chunked = (True, True)
     scalar = True
 
     def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
-        """As loss scaling does, so that gradients are no subnormals in half precision."""
+        """Return a gradient as loss scaling gives, so that gradients are no subnormals in half precision."""
         del draw
         return inputs[0].new_full((), min(2.0**15, float(point.elements)))
 
 
 class Mse(_Loss):
-    """mean((x - target)^2); x alone has a gradient.
+    """The mean squared error, mean((x - target)^2); x alone has a gradient.
 
     FLOPs: difference, square, sum: 3; backward difference, product: 2.
     """
@@ -383,10 +388,10 @@ class Mse(_Loss):
 
 
 class CrossEntropy(_Loss):
-    """mean over rows of log(sum(exp(x))) - x[target]: the dimension is the number of classes.
+    """The mean over rows of log(sum(exp(x))) - x[target]: the dimension is the number of classes.
 
-    FLOPs per element: largest, difference, exp, sum: 4; backward a division and a product more: 6. What a row has once
-    (logarithm, target) is left out: at 8 classes it would be 5 %.
+    FLOPs per element: largest, difference, exp, sum: 4; backward a division and a product more: 6. What a row has
+    once (logarithm, target) is left out: at 8 classes it would be 5 %.
     """
 
     name = "CrossEntropy"

@@ -1,4 +1,4 @@
-"""An operation in float64: its value, how far that moves with the arguments, and PyTorch's own error near them."""
+"""An operation in float64: its value, its sensitivity to the arguments, and PyTorch's own error near them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ Make = Callable[[], tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]]
 
 
 def flat_tensors(value: Any) -> list[Any]:
-    """The tensors in a value, or in the arguments of a call, in their order."""
+    """Return the tensors in a value, or in the arguments of a call, in their order."""
     tensors: list[Any] = []
     _collect_tensors(value, tensors)
     return tensors
 
 
 def _collect_tensors(value: Any, tensors: list[Any]) -> None:
+    """Append the tensors in a value to the list."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
     elif isinstance(value, (list, tuple)):
@@ -48,7 +49,7 @@ def _collect_tensors(value: Any, tensors: list[Any]) -> None:
 
 
 class Truth:
-    """For each tensor of the results of `native` its value in float64, and how far it moves with the arguments.
+    """The float64 value of each tensor of the results, and how far it moves with the arguments.
 
     `missing` says why there is none.
     """
@@ -73,11 +74,12 @@ class Truth:
             self.missing = Fact("other-count-in-float64")
 
     def _run(self, step: float, generator: torch.Generator | None) -> list[Tensor]:
+        """Return the results on float64 arguments, moved by a relative `step` at random."""
         args, kwargs, _ = self._make()
         return self._results_of(_map_tensors([args, kwargs], lambda each: _widen(each, step, generator)))
 
     def _results_of(self, arguments: Any) -> list[Tensor]:
-        """Outputs and changed arguments."""
+        """Return outputs and changed arguments."""
         args, kwargs = arguments
         value = flat_tensors(self._operation(*args, **kwargs))
         if not self._changed:
@@ -86,12 +88,13 @@ class Truth:
         return [*value, *(tensors[place] for place in self._changed)]
 
     def _generator(self, number: int) -> torch.Generator:
+        """Return a generator on the results' device, by the seed and a number."""
         device = next((truth.device for truth in self.values if truth is not None), None)
         return torch.Generator(device or torch.device("cpu")).manual_seed(self._seed + number)
 
     @cached_property
     def moves(self) -> list[Tensor | None]:
-        """c of the formula for each tensor of the results."""
+        """Return c of the formula for each tensor of the results."""
         moves: list[Tensor | None] = [None] * len(self.values)
         is_pointwise = torch.Tag.pointwise in self._operation.tags
         generator = self._generator(0)
@@ -107,9 +110,9 @@ class Truth:
 
     @cached_property
     def errors_nearby(self) -> list[Tensor | None]:
-        """For each tensor of the results the largest error of PyTorch itself near these arguments.
+        """Return the largest error of PyTorch itself near these arguments, for each tensor of the results.
 
-        Where its error is small on these arguments alone, that is luck: another right kernel rounds in another place.
+        A small error on just these arguments is chance: another right kernel rounds in another place.
         """
         errors: list[Tensor | None] = [None] * len(self.values)
         for number in range(1, NEARBY + 1):
@@ -123,7 +126,7 @@ class Truth:
         return errors
 
     def _run_nearby(self, number: int, *, wide: bool) -> list[Tensor]:
-        """The results on arguments a few roundoffs off, in their own dtypes or in wide ones."""
+        """Return the results on arguments a few roundoffs off, in their own dtypes or in wide ones."""
         args, kwargs, _ = self._make()
         generator = self._generator(number)
         nearby = _map_tensors([args, kwargs], lambda each: _nudge(each, generator))
@@ -133,7 +136,7 @@ class Truth:
 
 
 def _distance(value: Tensor, truth: Tensor, step: float) -> Tensor | None:
-    """|value - truth| / step, 0 where that is a jump; None where there is no such thing."""
+    """Return |value - truth| / step, 0 where that is a jump; None where they cannot be compared."""
     if value.shape != truth.shape or not (truth.is_floating_point() or truth.is_complex()):
         return None
     distance = (value - truth).abs().nan_to_num(0.0, 0.0, 0.0)
@@ -143,13 +146,14 @@ def _distance(value: Tensor, truth: Tensor, step: float) -> Tensor | None:
 
 
 def _larger(known: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """Return the larger values of both; the other one where one is None."""
     if known is None or other is None:
         return other if known is None else known
     return torch.maximum(known, other) if known.shape == other.shape else known
 
 
 def _map_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same value with every tensor and dtype changed."""
+    """Return the same value with every tensor and dtype changed."""
     if isinstance(value, (torch.Tensor, torch.dtype)):
         return change(value)
     if isinstance(value, dict):
@@ -160,7 +164,7 @@ def _map_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _widen(value: Any, step: float, generator: torch.Generator | None) -> Any:
-    """A tensor in float64, moved by `step` at random, relative; a dtype that is asked for."""
+    """Return a tensor in float64, moved by a relative `step` at random; a dtype as its wide one."""
     if isinstance(value, torch.dtype):
         return WIDER.get(value, value)
     wide = WIDER.get(value.dtype)
@@ -174,7 +178,7 @@ def _widen(value: Any, step: float, generator: torch.Generator | None) -> Any:
 
 
 def _nudge(value: Any, generator: torch.Generator) -> Any:
-    """A tensor of the same dtype, each number of which is a few roundoffs off."""
+    """Return a tensor of the same dtype, with each number a few roundoffs off."""
     if isinstance(value, torch.dtype) or value.dtype not in WIDER:
         return value
     step = NEARBY_ROUNDOFFS * torch.finfo(value.dtype).eps / 2
@@ -182,7 +186,7 @@ def _nudge(value: Any, generator: torch.Generator) -> Any:
 
 
 def _clone_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A copy in the dtype, with the strides of the original."""
+    """Copy a tensor in the dtype, with the strides of the original."""
     if _overlaps_itself(tensor) or not tensor.numel():
         extent = 1 + sum(
             (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
@@ -196,4 +200,5 @@ def _clone_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _overlaps_itself(tensor: Tensor) -> bool:
+    """Return whether several elements share an address."""
     return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

@@ -13,7 +13,7 @@ COMPILED = "torch.compile"
 
 
 def build_eager(problem: Problem) -> Call:
-    """The forward call, or the gradients of the value that a forward call left."""
+    """Build the forward call, or the call for the gradients of a value that was computed before."""
     operation, inputs = problem.operation, problem.inputs
     if not problem.backward:
         return lambda: operation.apply(*inputs)
@@ -25,7 +25,7 @@ def build_eager(problem: Problem) -> Call:
 
 
 def build_compiled(problem: Problem) -> Call:
-    """The compiled forward call, or the gradients through it. The first call compiles.
+    """Build the compiled forward call, or the gradients through it. The first call compiles.
 
     Raises Unavailable where Inductor has no compiler for this device.
     """
@@ -41,12 +41,12 @@ def build_compiled(problem: Problem) -> Call:
 
 
 def compile_operation(operation: Operation) -> Any:
-    """Compiled for these sizes and no others, as it is for a model whose shapes stay what they are.
+    """Compile the operation for these sizes only, as for a model whose shapes are constant.
 
-    Dynamo forgets the shapes before: else it would make the sizes symbolic at the second one, and a reduction whose
-    size Inductor does not know is up to 30 times slower (H200, torch 2.11). To forget costs nothing against what is
-    compiled, some 0.7 s; Inductor keeps that on disk, and a second sweep reads it back in a twentieth of a second. The
-    first call is told apart from the time in any case.
+    Dynamo forgets the shapes before: else it would make the sizes symbolic at the second one, and a reduction
+    whose size Inductor does not know is up to 30 times slower (H200, torch 2.11). To forget costs nothing against
+    what is compiled, some 0.7 s; Inductor keeps that on disk, and a second sweep reads it back in a twentieth of
+    a second. The first call is reported apart from the time in any case.
     """
     import torch
 
@@ -55,7 +55,7 @@ def compile_operation(operation: Operation) -> Any:
 
 
 def split_inputs(problem: Problem) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """The inputs that have a gradient, as leaves of a graph of their own, and the others behind them."""
+    """Return the inputs that have a gradient, as leaves of a graph of their own, and the remaining inputs."""
     count = problem.operation.gradients if problem.backward else 0
     return tuple(t.detach().requires_grad_() for t in problem.inputs[:count]), problem.inputs[count:]
 
@@ -63,8 +63,8 @@ def split_inputs(problem: Problem) -> tuple[tuple[Tensor, ...], tuple[Tensor, ..
 def load_compilers() -> None:
     """Load the compilers, which takes seconds.
 
-    What the forward half saved is not written over, since the backward half is called again and again. A kernel is
-    compiled by the process that needs it, and not by a pool that starts beside it.
+    Buffers that the forward half saved are not reused, since the backward half is called again and again. A
+    kernel is compiled by the process that needs it, and not by a pool that starts beside it.
     """
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # read when Inductor is loaded
     import torch._dynamo
@@ -76,7 +76,7 @@ def load_compilers() -> None:
 
 
 def check_compiler(device: str) -> None:
-    """Raises Unavailable where Inductor has no compiler for `device`."""
+    """Raise Unavailable where Inductor has no compiler for `device`."""
     if device == "cpu" and shutil.which("c++") is None and shutil.which("g++") is None:
         raise Unavailable(Fact("no-cpp-compiler"), "apt install g++")
     if device == "cuda":

@@ -1,4 +1,4 @@
-"""Which implementations there are of each operation. A user's file adds its own with `implementation`."""
+"""The implementations of each operation. A user's file adds its own with `implementation`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _registered: dict[tuple[str, str], Builder] = {}
 
 
 def implementation(operation: str, name: str) -> Callable[[_B], _B]:
-    """Register a way to do `operation` under `name`, in a file that is given to `profkit sweep --with FILE`.
+    """Register an implementation of `operation` under `name`, in a file given to `profkit sweep --with FILE`.
 
         from profkit.sweep import implementation
 
@@ -56,9 +56,10 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
             (x,) = problem.inputs
             return lambda: my_gelu(x)
 
-    What is decorated gets the problem (inputs on their device, and for a backward call the gradient from above) and
-    gives the call that is timed, which returns the value, or a tuple of the gradients of the first inputs. It may raise
-    Unavailable. Raises UsageError for an operation there is not, and for a name that is taken or is none.
+    The decorated function gets the problem (inputs on their device, and for a backward call the gradient from
+    above) and returns the call that is timed, which returns the value, or a tuple of the gradients of the first
+    inputs. It may raise Unavailable. Raises UsageError for an unknown operation, and for a name that is taken or
+    invalid.
     """
     known = canonical_operation(operation)
     _check_name(name)
@@ -76,19 +77,19 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
 
 
 def _check_name(name: str) -> None:
-    """Raises UsageError for what cannot be told on a command line, and for what means another implementation there."""
+    """Raise UsageError for a name that a command line cannot hold, or that means another implementation there."""
     if not re.fullmatch(r"[^\s,]([^,]{0,98}[^\s,])?", name) or not name.isprintable():
         said = f"{ascii(name)[:100]} is no name of an implementation"
         raise UsageError(said, "a text of 1 to 100 printable characters without a comma")
     same = next((known for known in implementations() if known.lower() == name.lower()), None)
     if same is not None and (same in _OURS or same != name):
-        raise UsageError(f"{name!r} means {same}, which is there already", "give yours another name")
+        raise UsageError(f"{name!r} means {same}, which exists already", "give yours another name")
 
 
 def canonical_operation(name: str) -> tuple[str, ...]:
-    """The operations that somebody means by `name`: LayerNorm, layer_norm and layernorm are one; Loss is two.
+    """Return the operations that `name` means: LayerNorm, layer_norm and layernorm are the same; Loss is two.
 
-    Raises UsageError for what there is not.
+    Raises UsageError for an unknown name.
     """
     wanted = name.replace("_", "").replace("-", "").replace(" ", "").lower()
     for known in OPERATIONS:
@@ -101,22 +102,22 @@ def canonical_operation(name: str) -> tuple[str, ...]:
 
 
 def implementations() -> tuple[str, ...]:
-    """All names: ours, then those that were registered."""
+    """Return all names: ours, then those that were registered."""
     return tuple(dict.fromkeys((*_OURS, *(name for _, name in _registered))))
 
 
 def has_implementation(implementation: str, operation: str) -> bool:
-    """Whether there is such a thing: ours do every operation, a user's those that it was registered for."""
+    """Return whether it exists: ours do every operation, a user's those that it was registered for."""
     return implementation in _OURS or (operation, implementation) in _registered
 
 
 def registrations() -> Iterator[tuple[str, str]]:
-    """(operation, name) of what users registered."""
+    """Yield (operation, name) of what users registered."""
     yield from _registered
 
 
 def canonical_implementation(name: str) -> str:
-    """The implementation that somebody means by `name`. Raises UsageError for what there is not."""
+    """Return the implementation that `name` means. Raises UsageError for an unknown name."""
     for known in implementations():
         if known.lower() == name.lower():
             return known
@@ -126,20 +127,23 @@ def canonical_implementation(name: str) -> str:
 
 
 def unregister(registrations: Iterable[tuple[str, str]]) -> None:
-    """Take (operation, name) out again: a file of a user's that is run anew registers them anew."""
+    """Remove (operation, name) again: a user's file that is run again registers them again."""
     for each in registrations:
         _registered.pop(each, None)
 
 
 def build_call(implementation: str, problem: Problem) -> Call:
-    """The call that is timed. Raises Unavailable where it cannot be had here, and whatever a user's builder raises."""
+    """Build the call that is timed.
+
+    Raises Unavailable where it cannot be used here, and what a user's builder raises.
+    """
     operation = problem.operation.name
     registered = _registered.get((operation, implementation))
     if registered is not None:
         result: object = registered(problem)
         if not callable(result):
             raise TypeError(
-                f"what is registered gave {type(result).__name__}, and not the call that is timed"
+                f"the registered function returned {type(result).__name__} instead of the call to time"
             )
         return result
     ours = _OURS.get(implementation)
@@ -156,7 +160,7 @@ _added: dict[Path, set[tuple[str, str]]] = {}  # by each file, in this process
 
 
 def run_file(path: Path) -> None:
-    """Run it; what lies beside it can be imported, as where Python itself runs it. Raises what it raises."""
+    """Run the file; modules beside it can be imported, as when Python itself runs it. Raises what it raises."""
     beside = str(path.resolve().parent)
     if beside not in sys.path:
         sys.path.append(beside)
@@ -166,14 +170,14 @@ def run_file(path: Path) -> None:
 
 
 def register_files(files: Iterable[Path]) -> tuple[str, ...]:
-    """Run the files here; the names of what they add. Raises UsageError where one cannot be run, or adds none."""
+    """Run the files here; return the names that they add. Raises UsageError where one fails, or adds none."""
     for file in (files := list(files)):  # a notebook runs them again and again
         unregister(_added.pop(file.resolve(), ()))
     before = set(implementations())
     for file in files:
         known = set(registrations())
         if not file.exists():
-            raise UsageError(f"{file} is not there", "--with FILE.py")
+            raise UsageError(f"{file} does not exist", "--with FILE.py")
         try:
             run_file(file)
         except UsageError:

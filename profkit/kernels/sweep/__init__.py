@@ -1,1 +1,1 @@
-"""Operations over a grid of shapes, dtypes and directions, each case checked and timed in every implementation."""
+"""Operations over a grid of shapes, dtypes and directions, checked and timed in every implementation."""

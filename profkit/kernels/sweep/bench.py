@@ -1,7 +1,7 @@
-"""What a worker of a sweep does: a point made concrete, every implementation checked against float64, then timed.
+"""The worker of a sweep: it makes a point's inputs, checks implementations against float64, and times them.
 
-It lives through wrong results and refusals; what ends it (a segmentation fault, a device that answers no more) costs
-the case that was running. Imports torch, so only the worker's process imports this.
+It survives wrong results and refusals; what ends it (a segmentation fault, a device that no longer answers)
+costs the case that was running. Imports torch, so only the worker's process imports this.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_c
 from profkit.kernels.sweep.device import call_memory, describe_device, free_memory, measure_ceilings, wait_for
 from profkit.kernels.sweep.request import TimingOptions
 
-MOST_SAMPLES = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more
+MAX_STORED = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more
 DIGITS = 6  # that are kept of a time: a device's clock has four
 
 
 class MeasuringWorker:
-    """Measures implementations on `device`, after it has run the `files` of users."""
+    """A worker that measures implementations on `device`, after it has run the users' `files`."""
 
     def __init__(self, device: str, *files: str) -> None:
         for file in files:
@@ -46,7 +46,7 @@ class MeasuringWorker:
         self._bench: Any = None
 
     def open(self, settings: dict[str, Any]) -> Json:
-        """What the device is, and where this is the first worker what it can do at most."""
+        """Describe the device; the first worker also measures its ceilings."""
         timing = TimingOptions(**settings["timing"])
         self._bench = Bench(self._device, timing)
         device = self._bench.device
@@ -54,7 +54,7 @@ class MeasuringWorker:
         return {**describe_device(device), "roofs": roofs}
 
     def run(self, data: Any) -> Json:
-        """One implementation at one point. Raises DeviceError."""
+        """Measure one implementation at one point. Raises DeviceError."""
         point = codec.from_plain_data(GridPoint, data["point"])
         return codec.to_plain_data(self._bench.measure(point, data["implementation"]))
 
@@ -70,7 +70,7 @@ class _Point:
 
 
 class Bench:
-    """One device, its clock, and the point that was asked last, whose inputs and reference are there."""
+    """A device, its clock, and the last point, whose inputs and reference are kept."""
 
     def __init__(self, device: str, timing: TimingOptions) -> None:
         self.device, self._timing = torch.device(device), timing
@@ -83,7 +83,7 @@ class Bench:
             torch.cuda.set_device(self.device)
 
     def measure(self, point: GridPoint, name: str) -> CaseResult:
-        """The result of one implementation. Raises DeviceError."""
+        """Return the result of one implementation. Raises DeviceError."""
         begin = perf_counter()
         try:
             at = self._prepare(point)
@@ -102,6 +102,7 @@ class Bench:
         return replace(result, spent=perf_counter() - begin)
 
     def _prepare(self, point: GridPoint) -> _Point:
+        """Make the inputs and the reference of a point, unless it is the last one."""
         if self._point is None or self._point.problem.point != point:
             self._point = None
             if self.device.type == "cpu":
@@ -113,6 +114,7 @@ class Bench:
         return self._point
 
     def _measure_case(self, at: _Point, name: str) -> CaseResult:
+        """Check and time one implementation; any failure becomes a state of the result."""
         problem, expected = at.problem, at.expected
         operation, point = problem.operation, problem.point
         result = CaseResult(
@@ -149,6 +151,7 @@ class Bench:
             gc.collect(0)
 
     def _time_call(self, call: Call, result: CaseResult) -> CaseResult:
+        """Return the result with its times."""
         samples = self._sample(call)
         seconds = samples.seconds
         return replace(
@@ -168,6 +171,7 @@ class Bench:
         )
 
     def _sample(self, call: Call) -> SampleSet:
+        """Sample the call's time, with a flushed L2 on a GPU."""
         timing = self._timing
         if self.device.type == "cuda":
             from profkit.kernels.sweep.device import time_cold
@@ -183,6 +187,7 @@ class Bench:
             return time_calls(calls, precision=timing.precision, budget=timing.budget)
 
     def _clock(self) -> Any:
+        """Return the device's clock and watch, opened once."""
         if self._timer is None:
             from profkit.runtime.passes.device_samples import DeviceWatch, open_clock
             from profkit.runtime.region.cuda import driver_in_use
@@ -195,6 +200,7 @@ class Bench:
         return self._timer
 
     def _wait(self) -> None:
+        """Wait for the device."""
         wait_for(self.device)
 
     def _recover(self, error: BaseException) -> None:
@@ -211,7 +217,7 @@ class Bench:
 
 
 def _without_time(result: CaseResult, why: Fact) -> CaseResult:
-    """A wrong case has no time, measured or not."""
+    """Return a wrong case without a time, measured or not."""
     return replace(
         result,
         state="wrong",
@@ -227,14 +233,14 @@ def _without_time(result: CaseResult, why: Fact) -> CaseResult:
 
 
 def thin_out(seconds: Sequence[float]) -> tuple[float, ...]:
-    """At most MOST_SAMPLES samples in their order, one of every so many, with as many digits as a clock has."""
-    step = max(1.0, len(seconds) / MOST_SAMPLES)
-    chosen = (seconds[int(place * step)] for place in range(min(MOST_SAMPLES, len(seconds))))
+    """Return at most MAX_STORED samples, evenly chosen and in order, with as many digits as a clock has."""
+    step = max(1.0, len(seconds) / MAX_STORED)
+    chosen = (seconds[int(place * step)] for place in range(min(MAX_STORED, len(seconds))))
     return tuple(float(f"{each:.{DIGITS}g}") for each in chosen)
 
 
 def make_problem(point: GridPoint, device: torch.device) -> Problem:
-    """The point's inputs on the device: the same numbers every time, whichever implementation asks."""
+    """Make the point's inputs on the device: the same numbers every time, for every implementation."""
     draw = Draw(point, device)
     operation = OPERATIONS[point.operation]
     inputs = operation.inputs(point, draw)
@@ -243,16 +249,18 @@ def make_problem(point: GridPoint, device: torch.device) -> Problem:
 
 
 def _is_memory(error: BaseException) -> bool:
+    """Return whether an error is a lack of memory."""
     message = str(error)
     words = ("not enough memory", "can't allocate memory")  # torch's allocator for the CPU
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in message for word in words)
 
 
 def _message(error: BaseException) -> Fact:
+    """Return the error's text as a fact."""
     return Fact.message(_error_text(error))
 
 
 def _error_text(error: BaseException) -> str:
-    """The first line of what went wrong, with its kind."""
+    """Return the type of an error and the first line of its message."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__

@@ -1,4 +1,4 @@
-"""The device of a worker: what it is, what it can do at most, what memory is free, and what memory a call takes.
+"""The device of a worker: its description, its ceilings, its free memory, and the memory and time of a call.
 
 Only the process that measures imports this.
 """
@@ -46,7 +46,7 @@ CPU_COPY_BYTES, CPU_PRODUCT, CPU_REPEATS = 1 << 28, 1024, 7
 
 
 def describe_device(device: torch.device) -> dict[str, Any]:
-    """The device in words, and versions of what decides its speed."""
+    """Return the device in words, and the versions that decide its speed."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     with suppress(ImportError):
         import triton
@@ -62,7 +62,7 @@ def describe_device(device: torch.device) -> dict[str, Any]:
 
 
 def measure_ceilings(device: torch.device, dtype: torch.dtype | None = None) -> MeasuredCeilings:
-    """Bytes/s of a copy (read and written) and FLOP/s of a matrix product (2 n^3): medians of some calls.
+    """Measure bytes/s of a copy (read and written) and FLOP/s of a matrix product (2 n^3): medians of some calls.
 
     `dtype` is that of the product, float32 by default. TF32 stays off: the operations compute in float32.
     """
@@ -89,6 +89,7 @@ def measure_ceilings(device: torch.device, dtype: torch.dtype | None = None) -> 
 
 
 def _median_seconds(call: Callable[[], object], device: torch.device) -> float:
+    """Return the median seconds of some calls, on the device's clock."""
     for _ in range(3 if device.type == "cuda" else 1):
         call()
     durations = []
@@ -110,13 +111,13 @@ def _median_seconds(call: Callable[[], object], device: torch.device) -> float:
 
 
 def wait_for(device: torch.device) -> None:
-    """Until the device has done what it was given. Raises what torch does where the device has failed."""
+    """Wait until the device has done its work. Raises what torch raises where the device has failed."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Bytes that can still be had; None where it is not known."""
+    """Return the bytes that can still be allocated; None where that is not known."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -132,10 +133,10 @@ def call_memory(
     device: torch.device,
     wait: Callable[[], None],
 ) -> int | None:
-    """Bytes of the inputs, and the most that one call has allocated at a time beside them; None where it is not known.
+    """Return the bytes of the inputs plus the peak that one call allocates; None where it is not known.
 
-    As torch's allocator counts them: its statistics on a CUDA device, the events of its profiler on the CPU. What code
-    allocates by other means is not in it.
+    As torch's allocator counts them: its statistics on a CUDA device, the events of its profiler on the CPU. What
+    code allocates by other means is not included.
     """
     before = sum(int(t.untyped_storage().nbytes()) for t in inputs)
     if device.type == "cuda":
@@ -149,6 +150,7 @@ def call_memory(
 
 
 def _peak_allocation(call: Callable[[], object]) -> int | None:
+    """Return the peak bytes that a call allocates on the CPU, by torch's profiler; None without it."""
     with suppress(RuntimeError, AttributeError):  # another profiler is on, or none was built in
         with torch.autograd.profiler.profile(profile_memory=True) as profile:
             call()
@@ -173,11 +175,11 @@ def time_cold(
     precision: float,
     budget: float,
 ) -> SampleSet:
-    """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
+    """Sample until the median's 95 % interval is ±`precision` (a share) or `budget` seconds have passed.
 
-    Each call finds a flushed L2. Sixteen samples at least where the budget allows; of calls that take so long that
-    eight of them make no block, forty of one call. `fn` was called before: nothing is compiled in here. Raises
-    FactError where the work is elsewhere, DriverError, and what `fn` raises.
+    Each call finds a flushed L2. At least sixteen samples where the budget allows; of calls that take so long
+    that eight of them make no block, forty of one call. `fn` was called before: nothing is compiled in here.
+    Raises FactError where the work is elsewhere, DriverError, and what `fn` raises.
     """
     begin = perf_counter()
     calls = DeviceCalls(fn, clock, cold=True)
@@ -200,7 +202,7 @@ def time_cold(
         return seconds
 
     def assess(samples: Sequence[float]) -> SampleAssessment:
-        """Where each sample is of several calls, sixteen are enough of them for a drift to show."""
+        """Assess the samples: where each is of several calls, sixteen suffice for a drift to show."""
         return assess_samples(samples, precision, doubt=len(samples) * each < DOUBTED_SAMPLES)
 
     first_look = LEAST_SAMPLES if each > 1 else FEW_SAMPLES
@@ -218,7 +220,7 @@ def time_cold(
 
 
 def _check_all_seen(probes: Sequence[DeviceSample]) -> None:
-    """Raises FactError where much is left to do when the last event has come: nobody would wait for it."""
+    """Raise FactError where much work is left after the last event: the time would miss it."""
     left, event_seconds = min(probe.rest for probe in probes), median([probe.device for probe in probes])
     if left > max(LEFT_SECONDS, LEFT_SHARE * event_seconds):
         raise FactError(Fact.of("work-elsewhere", share=event_seconds / (event_seconds + left)))

@@ -1,6 +1,6 @@
-"""What a sweep leaves beside its journal: a record for each case, a run like any other, and reports for people.
+"""The files of a sweep beside its journal: a record for each case, a run like any other, and reports.
 
-In the run each case has one timing, so that history, compare and load know it already.
+In the run each case has one timing, so that history, compare and load can read it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ CACHE = "cache before each call"  # the fact that tells cold times from warm one
 def write_results(
     folder: Path, document: SweepDocument, grid: SweepGrid, precision: float, name: str
 ) -> tuple[str, ...]:
-    """Write benchmark_results.json, run.json and the reports, each whole or not at all; why a report is missing.
+    """Write benchmark_results.json, run.json and the reports; return why a report is missing.
 
-    Raises MachineError where the disk takes no more.
+    Each file is written whole or not at all. Raises MachineError where the disk is full.
     """
     again = f"make room, then: profkit sweep --resume {folder}"
     write_records(folder / RESULTS, document, again)
@@ -62,7 +62,7 @@ def write_results(
 
 
 def check_writable(path: Path) -> None:
-    """Before hours go by: raises UsageError and MachineError where no records can be written to `path`."""
+    """Raise UsageError or MachineError where no records can be written to `path`, before hours of work."""
     if path.is_dir() or not path.name:
         raise UsageError(f"{path} is a folder", shlex.quote(str(path / RESULTS)))
     if not path.parent.is_dir():
@@ -77,14 +77,14 @@ def check_writable(path: Path) -> None:
 
 
 def write_records(path: Path, document: SweepDocument, fix: str = "make room, and call it again") -> None:
-    """One record for each case, whole or not at all. Raises MachineError where it cannot be written."""
+    """Write one record for each case, whole or not at all. Raises MachineError where it cannot be written."""
     text = json.dumps(guide_records(document), indent=1, allow_nan=False) + "\n"
     with writing(path, fix):
         write_whole(path, (text,), sync=True)
 
 
 def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
-    """The devices that measured: what decides what the run may be compared with."""
+    """Return the devices that measured, which decide what the run may be compared with."""
     if not any(result.clock == ON_CUDA for result in document.results):
         return ()
     from profkit.hardware.gpu import read_gpus
@@ -103,7 +103,7 @@ def sweep_as_run(
     gpus: tuple[Gpu, ...],
     precision: float,
 ) -> RunDocument:
-    """The run: times of what was measured, and how many cases are not right."""
+    """Return the sweep as a run: times of what was measured, and how many cases are not right."""
     measured = [result for result in document.results if result.median]
     caches = sorted({result.cache for result in measured if result.clock == ON_CUDA and result.cache})
     return RunDocument(
@@ -136,11 +136,12 @@ def sweep_as_run(
 
 
 def _case_name(result: CaseResult) -> str:
+    """Return the name of a case in the run."""
     return f"{result.implementation}: {result.point.name}"
 
 
 def _fault_reading(document: SweepDocument) -> Reading:
-    """How many cases are not right, and which is the first."""
+    """Return a reading of how many cases are not right, and which is the first."""
     cases = faulty_cases(document)
     fact = None
     if cases:
@@ -152,14 +153,15 @@ def _fault_reading(document: SweepDocument) -> Reading:
 
 
 def _series_name(result: CaseResult) -> str:
+    """Return the name of a series: an implementation of an operation in a direction and dtype."""
     point = result.point
     return f"{result.implementation}: {point.operation} {point.direction} {point.dtype}"
 
 
 def _mean_readings(measured: Sequence[CaseResult]) -> Iterator[Reading]:
-    """One implementation of one operation over all shapes that it has a time of: a series of a history by itself.
+    """Yield the mean of each implementation of an operation over all timed shapes: a series in a history.
 
-    The number of shapes is part of its name, so that a mean over fewer is held against none over more.
+    The number of shapes is part of its name, so that means over different numbers are never compared.
     """
     groups: dict[str, list[float]] = defaultdict(list)
     for result in measured:
@@ -172,6 +174,7 @@ def _mean_readings(measured: Sequence[CaseResult]) -> Iterator[Reading]:
 
 
 def _timing(result: CaseResult, precision: float) -> Timing:
+    """Return the timing of a case."""
     samples = SampleSet(
         seconds=result.seconds,
         loops=result.calls,

@@ -1,4 +1,4 @@
-"""What a sweep is asked to do: from options to a grid of cases; and what of it is stored, in its journal."""
+"""The request for a sweep: from options to a grid of cases; and what its journal stores of it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
 FILE, LOG = "cases.jsonl", "worker.log"
 FORMAT = JournalFormat("profkit.sweep-journal/4", "sweep", "profkit sweep", FILE, "case", CaseResult)
-MOST_THREADS = 4096  # with some ten thousand torch dies while it makes them
+MAX_THREADS = 4096  # with some ten thousand torch dies while it makes them
 
 
 @dataclass(frozen=True)
 class TimingOptions:
-    """`precision`: half-width of the median's 95 % interval as a share; `budget`: most seconds of timing per case.
+    """The precision and cost of timing.
 
-    `threads` are torch's on the CPU; 0: as many as it takes itself.
+    `precision`: half-width of the median's 95 % interval as a share; `budget`: most seconds of timing per case.
+    `threads` are torch's on the CPU; 0 is torch's default.
     """
 
     precision: float = 0.01
@@ -80,8 +81,8 @@ class SweepOptions:
 class SweepGrid:
     """The axes. Sizes of x are batch x sequence x dimension.
 
-    All implementations of a point follow each other: they share the inputs and the float64 reference, and what drifts
-    (a clock, a temperature) drifts for all of them alike.
+    All implementations of a point follow each other: they share the inputs and the float64 reference, and a drift
+    (of a clock, a temperature) affects all of them alike.
     """
 
     operations: tuple[str, ...] = tuple(OPERATIONS)
@@ -93,7 +94,7 @@ class SweepGrid:
     directions: tuple[SweepDirection, ...] = ("forward",)
 
     def points(self) -> tuple[GridPoint, ...]:
-        """Every point of the grid, an operation after the other, small shapes first: what is wrong shows early."""
+        """Return every point of the grid by operation, small shapes first, so that faults show early."""
         sizes = sorted(
             ((b, s, d) for b in self.batches for s in self.sequences for d in self.dimensions),
             key=lambda size: (size[2], size[0] * size[1], size[0]),
@@ -107,11 +108,11 @@ class SweepGrid:
         )
 
     def implementations_of(self, operation: str) -> tuple[str, ...]:
-        """The implementations that do the operation: a user's is registered for some."""
+        """Return the implementations of the operation: a user's is registered for some operations only."""
         return tuple(name for name in self.implementations if has_implementation(name, operation))
 
     def arguments(self) -> tuple[str, ...]:
-        """The grid as options of the command line: the same grid has the same arguments."""
+        """Return the grid as options of the command line: the same grid has the same arguments."""
         axes: dict[str, tuple[object, ...]] = {
             "operations": self.operations,
             "implementations": self.implementations,
@@ -127,7 +128,7 @@ class SweepGrid:
 
     @property
     def cases(self) -> int:
-        """How many measurements that is."""
+        """Return the number of measurements."""
         shapes = len(self.batches) * len(self.sequences) * len(self.dimensions)
         each = shapes * len(self.dtypes) * len(self.directions)
         return each * sum(len(self.implementations_of(operation)) for operation in self.operations)
@@ -148,9 +149,9 @@ class SweepRequest:
 
 
 def make_grid(options: SweepOptions, usual: Iterable[str] = ()) -> SweepGrid:
-    """The grid of these options, each value once; `usual` are the implementations where none is named.
+    """Make the grid of these options, each value once; `usual` are the implementations where none is named.
 
-    Raises UsageError for what makes none.
+    Raises UsageError for options that make no grid.
     """
     operations = split_list(options.operations) or OPERATIONS
     batches, sequences = _parse_sizes("batch", options.batch), _parse_sizes("sequence", options.sequence)
@@ -175,13 +176,15 @@ def make_grid(options: SweepOptions, usual: Iterable[str] = ()) -> SweepGrid:
 
 
 def _unique(values: Iterable[_T]) -> tuple[_T, ...]:
+    """Return the values in order, each once."""
     return tuple(dict.fromkeys(values))
 
 
 def make_request(options: SweepOptions, *, elsewhere: bool = False) -> SweepRequest:
-    """A new sweep, in a folder of its own below `output`. The devices of one `elsewhere` are not looked at here.
+    """Make a new sweep, in a folder of its own below `output`.
 
-    Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
+    For a sweep `elsewhere` the devices are not checked here. Raises UsageError for options that make no sense,
+    MachineError where there is no such device or the folder cannot be made.
     """
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
@@ -200,11 +203,12 @@ def make_request(options: SweepOptions, *, elsewhere: bool = False) -> SweepRequ
 
 
 def with_options(files: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """How files of users are named on the command line."""
+    """Return how users' files are named on the command line."""
     return tuple(("--with", file) for file in files)
 
 
 def _check_timing(options: SweepOptions) -> None:
+    """Raise UsageError for a precision, a time or a number of threads out of range."""
     timing = options.timing
     if not 0.0001 <= timing.precision <= 0.5:
         raise UsageError(
@@ -213,12 +217,12 @@ def _check_timing(options: SweepOptions) -> None:
     for option, value, example in (("--budget", timing.budget, "1"), ("--timeout", options.timeout, "300")):
         if not 0 < value <= LONGEST:
             raise UsageError(f"{option} {value:g} is not a time in seconds", f"{option} {example}")
-    if not 0 <= timing.threads <= MOST_THREADS:
+    if not 0 <= timing.threads <= MAX_THREADS:
         raise UsageError(f"--threads {timing.threads} is no number of threads", "--threads 1")
 
 
 def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
-    """Raises UsageError where they are no sizes, or none at all."""
+    """Parse the sizes of an axis. Raises UsageError where the text is no list of sizes."""
     with suppress(ValueError):
         sizes = _unique(int(word) for word in split_list(text))
         if sizes and min(sizes) > 0:
@@ -230,17 +234,17 @@ def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
 
 
 def case_id(point: GridPoint, implementation: str) -> str:
-    """The name of a case in the journal."""
+    """Return the name of a case in the journal."""
     return f"{point.name}: {implementation}"
 
 
 def header_of(request: SweepRequest, started: str) -> dict[str, Any]:
-    """What the journal says of a sweep; how many cases a user's file makes of a grid, no reader knows."""
+    """Return the journal's header, with the number of cases: a reader without the user's file cannot know it."""
     return {"started": started, "planned": request.grid.cases, "request": plain_request(request)}
 
 
 def read_sweep(folder: Path) -> SweepDocument:
-    """What the sweep in `folder` knows so far, whoever is measuring it. Raises UnreadableReport where there is none."""
+    """Read what the sweep in `folder` knows so far, even while it runs. Raises UnreadableReport without one."""
     contents = journals.read_journal(folder, FORMAT)
     try:
         request = journals.read_request(folder, FORMAT, SweepRequest, contents)
@@ -250,10 +254,10 @@ def read_sweep(folder: Path) -> SweepDocument:
 
 
 def read_request(folder: Path, named: Sequence[Path] = ()) -> SweepRequest:
-    """The sweep that `folder` holds, as it was asked for.
+    """Read the request of the sweep in `folder`.
 
-    Files of users run where the caller has `named` them, for what is left. Raises UnreadableReport where it holds none,
-    UsageError where a file is not named, or cannot be run.
+    For the cases that are left, users' files run where the caller has `named` them. Raises UnreadableReport where
+    it holds none, UsageError where a file is not named, or cannot be run.
     """
     contents = journals.read_journal(folder, FORMAT)
     request = journals.read_request(folder, FORMAT, SweepRequest, contents)
@@ -268,6 +272,7 @@ def read_request(folder: Path, named: Sequence[Path] = ()) -> SweepRequest:
 
 
 def _planned(request: SweepRequest, contents: JournalContents[CaseResult]) -> int:
+    """Return the number of cases by the journal's header, else by the grid."""
     planned = contents.header.get("planned")
     return planned if isinstance(planned, int) else request.grid.cases
 
@@ -275,7 +280,10 @@ def _planned(request: SweepRequest, contents: JournalContents[CaseResult]) -> in
 def sweep_document(
     request: SweepRequest, contents: JournalContents[CaseResult], seconds: float
 ) -> SweepDocument:
-    """All that a journal knows, in the order of its grid. Raises UnreadableReport for what no sweep notes."""
+    """Build the document of all that a journal knows, in the order of its grid.
+
+    Raises UnreadableReport for what no sweep notes.
+    """
     about = contents.about
     order = {point: number for number, point in enumerate(request.grid.points())}
     names = {name: number for number, name in enumerate(request.grid.implementations)}

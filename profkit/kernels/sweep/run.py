@@ -1,7 +1,7 @@
-"""Runs a sweep: a grid in, every case settled and stored, one document out.
+"""Running a sweep: a grid in, every case settled and stored, one document out.
 
-A worker for each device. All implementations of a point are measured one after the other, so that a drift of the
-device's clock or temperature is in none of them alone.
+There is a worker for each device. All implementations of a point are measured in succession, so that a drift
+of the device's clock or temperature affects all of them alike.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say it
 def run_sweep(
     request: SweepRequest, progress: Progress, elsewhere: PlaceSlots | None = None
 ) -> SweepDocument:
-    """Settle every case of the grid and write the results; those that the folder knows already are not measured again.
+    """Settle every case of the grid and write the results.
 
-    Workers run here, or `elsewhere`.
+    Cases with a result in the folder are not measured again. Workers run here, or `elsewhere`.
 
-    Raises MachineError where nothing can be measured or written, and Interrupted after a Ctrl-C: what was measured is
-    kept, and the same call goes on.
+    Raises MachineError where nothing can be measured or written, and Interrupted after a Ctrl-C: what was
+    measured is kept, and the same call goes on.
     """
     header = header_of(request, datetime.now(timezone.utc).isoformat(timespec="seconds"))
     line = resume_line("profkit sweep", request.folder, with_options(request.files), elsewhere)
@@ -70,7 +70,7 @@ def run_sweep(
 def _measure(
     request: SweepRequest, work: Sequence[Work], campaign: Campaign[CaseResult], elsewhere: PlaceSlots | None
 ) -> None:
-    """Do the work. Raises MachineError where some of it cannot be done."""
+    """Measure the cases that are left. Raises MachineError where some of them cannot be done."""
     cases = sum(len(names) for _, names in work)
 
     def settle(outcome: JobOutcome) -> None:
@@ -97,7 +97,7 @@ def _measure(
 
 
 def case_result(outcome: JobOutcome) -> CaseResult | None:
-    """The result of a case, by the outcome of its job; None where it was not settled."""
+    """Return the result of a case by the outcome of its job; None where it was not settled."""
     data: Any = outcome.job.data
     point, name = codec.from_plain_data(GridPoint, data["point"]), data["implementation"]
     if outcome.status is JobStatus.ok:
@@ -119,7 +119,10 @@ def case_result(outcome: JobOutcome) -> CaseResult | None:
 
 
 def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: WorkerPool) -> None:
-    """Start the workers and measure what the device can do. Raises UsageError where the sweep began on another one."""
+    """Start the workers and measure the device's ceilings.
+
+    Raises UsageError where the sweep began on another device, or with other versions.
+    """
     progress = campaign.progress
     progress.begin("device", "its name, and its bandwidth and arithmetic measured")
     about = campaign.open_workers(pool)
@@ -136,7 +139,7 @@ def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: Wo
 
 
 def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:
-    """Every point with the implementations that are not settled yet."""
+    """Return every point with the implementations that are not settled yet."""
     known = journal.contents.outcomes
     work: list[Work] = []
     for point in request.grid.points():
@@ -151,7 +154,7 @@ def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:
 
 
 def _write_all(request: SweepRequest, progress: Progress, journal: Journal[CaseResult]) -> SweepDocument:
-    """Write the results beside the journal. Raises MachineError where the disk takes no more."""
+    """Write the results beside the journal. Raises MachineError where the disk is full."""
     document = sweep_document(request, journal.contents, journal.seconds)
     for why in write_results(request.folder, document, request.grid, request.timing.precision, request.name):
         progress.note(why)
@@ -162,13 +165,13 @@ def _write_all(request: SweepRequest, progress: Progress, journal: Journal[CaseR
 
 
 def measuring_workers(request: SweepRequest) -> list[WorkerClient]:
-    """A worker for each device; each sees that device alone."""
+    """Return a worker for each device; each sees only that device."""
     arguments, log = (_device(request), *request.files), request.folder / LOG
     return [WorkerClient(MEASURES, arguments, env=env, log=log) for env in _environments(request)]
 
 
 def slot_work(request: SweepRequest) -> SlotWork:
-    """What each slot of another place does: a measuring worker for each GPU that was named, else one."""
+    """Return the work of each slot of another place: a measuring worker for each named GPU, else one."""
     arguments = (_device(request), *map(from_here, request.files))
     if request.device != "cuda":
         environments: tuple[Mapping[str, str], ...] = ({"CUDA_VISIBLE_DEVICES": ""},)
@@ -180,7 +183,7 @@ def slot_work(request: SweepRequest) -> SlotWork:
 
 @dataclass(frozen=True, kw_only=True)
 class _About:
-    """What a worker says of itself."""
+    """A worker's description of itself."""
 
     device: str
     versions: Mapping[str, str]
@@ -188,16 +191,18 @@ class _About:
 
 
 def _check_about(about: Json, title: str) -> Json:  # noqa: ARG001
+    """Check a worker's description of itself. Raises UnreadableReport."""
     from_plain_data(_About, about)
     return about
 
 
 def _device(request: SweepRequest) -> str:
+    """Return the device as torch names it."""
     return "cuda:0" if request.device == "cuda" else request.device
 
 
 def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
-    """For each worker what its environment says of devices, and of where Triton keeps its kernels.
+    """Return each worker's environment: its device, and where Triton keeps its kernels.
 
     A process in which Inductor has run would keep them in Inductor's folder, and not find what others compiled.
     """
@@ -211,6 +216,6 @@ def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
 
 
 def jobs_of(point: GridPoint, names: Sequence[str]) -> list[Job]:
-    """Implementations at one point: one worker makes its inputs and its float64 reference once for all of them."""
+    """Return the jobs at one point, for one worker, which makes inputs and reference once for all of them."""
     plain = to_plain_data(point)
     return [Job(case_id(point, name), {"point": plain, "implementation": name}) for name in names]

@@ -73,7 +73,7 @@ def test_an_unknown_backend_is_refused_with_all_there_are(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["kernels.py"], "kernels.py cannot be changed: its folder"),
+        (["kernels.py"], "kernels.py cannot be changed by --resume"),
         (["--correctness-only"], "--correctness-only cannot be changed by --resume"),
     ],
 )

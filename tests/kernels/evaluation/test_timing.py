@@ -24,7 +24,7 @@ from profkit.analysis.evaluation.witnesses import (
 )
 from profkit.core.types import Fact, Speedup, SpeedWord
 from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
-from profkit.kernels.evaluation.candidate.process import LEAST
+from profkit.kernels.evaluation.candidate.process import TINY_KERNEL
 from profkit.kernels.evaluation.judging import trial as alike
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judging.pairs import (
@@ -38,7 +38,7 @@ from profkit.kernels.evaluation.judging.pairs import (
 from profkit.kernels.evaluation.judging.reference import count_written
 from profkit.kernels.evaluation.judging.trial import (
     TrialTimer,
-    may_be_luck,
+    may_be_chance,
     start_alike,
 )
 from profkit.kernels.evaluation.request import PairOptions
@@ -207,7 +207,7 @@ def simulated_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def time_launches(candidate: Simulated, reference: Simulated) -> tuple[float, float]:
         for process in (candidate, reference):
-            process.load(LEAST)
+            process.load(TINY_KERNEL)
         if not candidate.gated:
             raise Unlaunched
         difference = (
@@ -310,7 +310,7 @@ def test_one_that_they_do_not_show_is_ambiguous_and_said_to_be_luck() -> None:
 )
 def test_only_a_small_difference_may_be_luck(median: float, word: SpeedWord, asks: bool) -> None:
     first = times_of(median, word)
-    assert may_be_luck(first.speedup) is asks
+    assert may_be_chance(first.speedup) is asks
     if not asks:
         assert confirmed(first, None) == (first, (), [])
 

@@ -32,7 +32,7 @@ def test_what_it_prints_is_in_no_document_and_it_may_import_what_lies_beside_it(
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (None, "is not there"),
+        (None, "does not exist"),
         ("import sys; sys.exit('no')", "SystemExit: no"),
         ("def (", "SyntaxError: invalid syntax"),
         ("import nothing_of_that_name", "cannot be run: ModuleNotFoundError"),

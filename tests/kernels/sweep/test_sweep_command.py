@@ -78,7 +78,7 @@ def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) 
     ("words", "said"),
     [
         (["--dtype", "float16"], "--dtype cannot be changed by --resume"),
-        (["--with", "x.py"], "--with x.py cannot be changed: its folder"),
+        (["--with", "x.py"], "--with x.py cannot be changed by --resume"),
     ],
 )
 def test_what_would_not_be_heeded_is_refused(
@@ -101,7 +101,7 @@ def test_what_would_not_be_heeded_is_refused(
         (["--results", "."], ". is a folder"),
         (["--threads", "-1"], "--threads -1 is no number of threads"),
         (["--gpus", "0"], "--gpus are devices of cuda"),
-        (["--with", "nowhere.py"], "nowhere.py is not there"),
+        (["--with", "nowhere.py"], "nowhere.py does not exist"),
         (["--resume", "nowhere"], "there is no sweep in nowhere"),
     ],
 )

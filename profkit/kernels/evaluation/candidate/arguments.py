@@ -1,12 +1,13 @@
-"""Memory that the judge and one kernel process share: the arguments of calls are laid out in it.
+"""Arguments of calls in memory that the judge and one kernel process share.
 
-Arguments of a call as plain data and as bytes in an arena, and back: torch tensors with their strides and offsets.
+The arguments of a call are encoded as plain data plus bytes in an arena, and decoded back into torch tensors
+with their strides and offsets.
 
-A recipe is JSON: every value that JSON has no word for is an object with one key that names its kind. A tensor says its
-dtype, shape, stride, its offset in elements, and which storage it lies in; tensors that share a storage share it on the
-other side, too.
+A recipe is JSON: every value that JSON cannot express is an object with one key that names its kind. A tensor
+gives its storage, dtype, shape, stride and offset in elements; tensors that share a storage share it in the
+other process, too.
 
-What a kernel process answers; its kernel can write whatever it likes, so whether that is an answer of ours.
+The answers of a kernel process are also checked here, since its kernel can write whatever it likes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ALIGNMENT = 64  # bytes, as torch aligns what it allocates
 
 
 class Arena:
-    """`size` bytes, of which only those that were written take memory. `fd` is inherited by the other process.
+    """A block of `size` bytes of shared memory, of which only written pages take memory. `fd` is inherited.
 
     Raises MachineError where the system has no such memory.
     """
@@ -48,19 +49,19 @@ class Arena:
 
     @classmethod
     def inherited(cls, fd: int, size: int) -> Arena:
-        """The same memory in the process that inherited it."""
+        """Map the same memory in the process that inherited it."""
         arena = cls.__new__(cls)
         arena.size, arena.fd = size, fd
         arena.memory = mmap.mmap(fd, size)
         return arena
 
     def clear(self) -> None:
-        """Give the memory back: all of it is 0 then, and lies elsewhere when it is written again."""
+        """Give the memory back to the system: it reads as 0 then, and gets new pages when it is written again."""
         with suppress(OSError, AttributeError, ValueError):
             self.memory.madvise(mmap.MADV_REMOVE)
 
     def close(self) -> None:
-        """This process needs it no more. Tensors on it must be gone; the mapping stays where one is not."""
+        """Close the arena in this process. The mapping stays while a tensor still uses it."""
         with suppress(OSError):
             os.close(self.fd)
         with suppress(BufferError):
@@ -68,12 +69,12 @@ class Arena:
 
 
 def align(offset: int, alignment: int = ALIGNMENT) -> int:
-    """The next offset at which a tensor may begin."""
+    """Return the next offset, in bytes, at which a tensor may begin."""
     return -(-offset // alignment) * alignment
 
 
 def _keep_size(fd: int) -> None:
-    """Let nobody make it smaller: who then touches what is gone dies by SIGBUS."""
+    """Seal the memory's size: whoever touches a page that was cut off dies by SIGBUS."""
     with suppress(OSError, AttributeError):
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
 
@@ -93,12 +94,12 @@ FORMATS = {
 
 
 class NotPortable(FactError):
-    """A value that cannot be given to another process."""
+    """A value cannot be given to another process."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a call's arguments are made from an arena: `body` is for the other process; bytes of each storage."""
+    """How to make the arguments of a call from an arena: `body` is for the other process, `sizes` are in bytes."""
 
     body: Json
     storages: tuple[int, ...]  # offset of each in its slot
@@ -107,7 +108,7 @@ class Recipe:
 
 
 class Encoder:
-    """Turns the arguments of a call into a recipe, and collects the storages that their tensors lie in, on `device`."""
+    """Turns the arguments of a call into a recipe, and collects the storages of their tensors on `device`."""
 
     def __init__(self, device: torch.device = CPU) -> None:
         self._device = device
@@ -117,7 +118,7 @@ class Encoder:
         self._size = 0
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Recipe:
-        """The recipe of the call. Raises NotPortable."""
+        """Return the recipe of a call. Raises NotPortable for a value that cannot be encoded."""
         body: Json = {
             "args": [self._value(value) for value in args],
             "kwargs": {name: self._value(value) for name, value in kwargs.items()},
@@ -127,6 +128,7 @@ class Encoder:
         return Recipe(body, tuple(self._offsets), sizes, slot_bytes)
 
     def _value(self, value: Any) -> Json:
+        """Return a value as JSON; raises NotPortable for what has no form there."""
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, torch.Tensor):
@@ -151,6 +153,7 @@ class Encoder:
         raise NotPortable(Fact.of("not-portable", type=type(value).__name__))
 
     def _tensor(self, tensor: Tensor) -> Json:
+        """Return a tensor as JSON, and collect the bytes of its storage unless they are known."""
         if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
             raise NotPortable(Fact.of("not-portable", type=type(tensor).__name__))
         if tensor.layout is not torch.strided or tensor.is_quantized:
@@ -177,7 +180,11 @@ class Encoder:
 
 
 def storage_views(recipe: Recipe, bytes_at: Callable[[int, int], Tensor], slot_offset: int) -> list[Tensor]:
-    """The bytes of each storage of a slot. `bytes_at`: so many bytes at an offset, with a storage of their own."""
+    """Return the bytes of each storage of a slot.
+
+    `bytes_at(offset, size)` returns that many bytes at an offset of the memory, as a tensor with a storage of its
+    own.
+    """
     return [
         bytes_at(slot_offset + offset, size)
         for offset, size in zip(recipe.storages, recipe.sizes, strict=True)
@@ -185,12 +192,13 @@ def storage_views(recipe: Recipe, bytes_at: Callable[[int, int], Tensor], slot_o
 
 
 def decode(body: Any, storages: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments and keyword arguments by a recipe's body, on the bytes of its storages."""
+    """Make arguments and keyword arguments by a recipe's body, on the bytes of its storages."""
     args = tuple(_make(value, storages) for value in body["args"])
     return args, {name: _make(value, storages) for name, value in body["kwargs"].items()}
 
 
 def _make(value: Any, storages: Sequence[Tensor]) -> Any:
+    """Make a value from its JSON."""
     if isinstance(value, list):
         return [_make(each, storages) for each in value]
     if not isinstance(value, dict):
@@ -216,7 +224,7 @@ def _make(value: Any, storages: Sequence[Tensor]) -> Any:
     raise ValueError(f"a value of kind {kind!r}")
 
 
-MOST_OUTPUTS = 10_000
+MAX_OUTPUTS = 10_000
 LARGEST = 1 << 48  # elements, bytes
 TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
 
@@ -224,8 +232,8 @@ TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, 
 class KernelError(Exception):
     """The kernel, or its file, raised an exception: its type, its message and its traceback as text.
 
-    `memory`: memory was refused to it. `needs_gpu`: by its own word it is of Triton, which found no GPU. As text it is
-    one line: `ValueError: ...`, with the last line of the message where the first one only leads to it (Triton: `at
+    `memory`: an allocation failed. `needs_gpu`: by the exception, Triton found no GPU. As text it is one line:
+    `ValueError: ...`, with the last line of the message where the first line only leads to it (Triton: `at
     8:71:`).
     """
 
@@ -242,7 +250,7 @@ class KernelError(Exception):
 
 @dataclass(frozen=True)
 class KernelCall:
-    """One call: the bytes of its arguments' storages, as they are after it, and what became of it."""
+    """A call of a kernel: the bytes of its arguments' storages after the call, and its result."""
 
     slot: Sequence[Tensor]
     description: Any = None
@@ -250,16 +258,16 @@ class KernelCall:
 
     @property
     def value(self) -> Any:
-        """How its value is described. Raises KernelError."""
+        """Return the description of the call's value. Raises KernelError where the call failed."""
         if self.error is not None:
             raise self.error
         return self.description
 
 
 def is_description(value: Any) -> bool:
-    """Whether it is how our process describes a value."""
+    """Return whether a value has the form in which a kernel process describes results."""
     if isinstance(value, list):
-        return len(value) <= MOST_OUTPUTS and all(map(is_description, value))
+        return len(value) <= MAX_OUTPUTS and all(map(is_description, value))
     if not isinstance(value, dict):
         return value is None or isinstance(value, (bool, int, str))
     if "tensor" not in value:
@@ -273,7 +281,7 @@ def is_description(value: Any) -> bool:
 
 
 def addresses_in(value: Any) -> Iterator[int]:
-    """Where the tensors of a described value lie."""
+    """Yield the addresses of the tensors of a described value."""
     if isinstance(value, list):
         for each in value:
             yield from addresses_in(each)
@@ -282,7 +290,7 @@ def addresses_in(value: Any) -> Iterator[int]:
 
 
 def is_segment(value: Any) -> bool:
-    """Whether it is address, bytes and handle of an allocation."""
+    """Return whether a value is the address, size in bytes and handle of an allocation."""
     return (
         isinstance(value, list)
         and [type(part) for part in value] == [int, int, str]

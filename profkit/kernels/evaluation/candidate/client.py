@@ -1,7 +1,8 @@
-"""The judge's side of a kernel process: asked, stopped, and read.
+"""The judge's side of a kernel process: it sends requests, stops the process, and reads its memory.
 
-Between two requests the process is stopped (SIGSTOP), so that nothing is computed when nobody measures: not before the
-clock runs, and not after it has stopped. Outputs are read out of its memory while it is stopped.
+Between two requests the process is stopped (SIGSTOP), so that it computes nothing while nobody measures:
+neither before the clock runs, nor after it has stopped. Outputs are read out of its memory while it is
+stopped.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from profkit.kernels.evaluation.candidate.arguments import (
 from profkit.kernels.evaluation.candidate.confinement import Standstill, cpu_seconds
 from profkit.kernels.evaluation.candidate.cuda_memory import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
-from profkit.kernels.evaluation.candidate.process import LEAST
+from profkit.kernels.evaluation.candidate.process import TINY_KERNEL
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.runtime.passes.processor import ProcessorWatch
 
@@ -56,11 +57,14 @@ _BOOT = (
 
 
 class KernelProcess:
-    """A process that runs the kernels of one source, on `threads` threads of torch's (0: as many as torch takes).
+    """A process that runs the kernels of one source, on `threads` threads of torch (0: torch's default).
 
-    Arguments are written to `memory`, which it closes with the process.
-    Kernels of others write to no file below the folders that are `kept`; without any they are PyTorch's own.
-    Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout` seconds.
+    Arguments are written to `memory`, which is closed with the process.
+
+    `kept` are folders below which a candidate must not write; without any the process runs PyTorch's own kernels.
+
+    Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout`
+    seconds.
     """
 
     def __init__(
@@ -98,16 +102,16 @@ class KernelProcess:
 
     @property
     def running(self) -> bool:
-        """Whether there is a process to ask."""
+        """Return whether there is a process that takes requests."""
         return self._child.running
 
     @property
     def pid(self) -> int:
-        """Its number. Raises WorkerEnded where there is none."""
+        """Return the process id. Raises WorkerEnded where there is no process."""
         return self._child.pid
 
     def start(self) -> None:
-        """Start it where it does not run."""
+        """Start the process unless it runs."""
         if not self._child.running:
             self.operation = ""
             self.memory.recover()
@@ -118,9 +122,9 @@ class KernelProcess:
     def load(self, operation: str) -> None:
         """Load the kernel of the operation. Raises KernelError.
 
-        A process that an earlier kernel has spoilt is replaced: that is not the fault of this one.
+        A process that an earlier kernel has damaged is replaced, since that is not the fault of this kernel.
         """
-        is_used = self._child.running and self.operation != LEAST
+        is_used = self._child.running and self.operation != TINY_KERNEL
         self.start()
         if self.operation == operation and not self._child.has_unread:
             return
@@ -136,10 +140,10 @@ class KernelProcess:
         self.operation = operation
 
     def place(self, recipe: Recipe, count: int, order: Sequence[int] = ()) -> list[list[Tensor]]:
-        """Make room for the arguments of `count` calls; of each the bytes of its storages, to be written by the judge.
+        """Make room for the arguments of `count` calls; return each call's storages as bytes to fill.
 
-        They begin at another address each time, in the `order` or in any; `region` are the bytes of all of them. Raises
-        MachineError where the memory is too small.
+        They begin at another address each time, in the given `order` or a random one; `region` are the bytes of all
+        of them. Raises MachineError where the memory is too small.
         """
         offsets = self._choose_offsets(recipe, count, order)
         self.region = self.memory.bytes_at(min(offsets), count * recipe.slot_bytes)
@@ -149,10 +153,10 @@ class KernelProcess:
     def call(
         self, recipe: Recipe, contents: Sequence[Sequence[Tensor]], *, garbage: bool = False
     ) -> list[KernelCall]:
-        """Call the kernel once on each of the `contents`, the bytes of a call's storages, in one go.
+        """Call the kernel once on each of the `contents` (the bytes of a call's storages), in one request.
 
-        The first call that raises is the last one. `garbage`: new memory holds garbage at first, in the first call.
-        Raises MachineError where the memory is too small.
+        The first call that raises is the last one. With `garbage`, memory that the first call allocates holds
+        garbage. Raises MachineError where the memory is too small.
         """
         offsets = self._choose_offsets(recipe, len(contents))
         slots = [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
@@ -167,14 +171,14 @@ class KernelProcess:
         return described
 
     def introduce(self, addresses: Sequence[int]) -> None:
-        """Let it make handles for the memory at these addresses, where it needs them to be read."""
+        """Have the process export handles for the memory at these addresses, where they are needed to read it."""
         if unknown := self.memory.unknown(addresses):
             self._ask({"ask": "export", "addresses": unknown}, self._open_segments)
 
     def refresh(self, addresses: Sequence[int]) -> bool:
-        """The same, also for memory that can be read already; whether what was read there was memory given back.
+        """Export handles again, also for readable memory; return whether any of that memory had been freed.
 
-        torch's allocator gives memory back when a graph is captured, and when there is too little.
+        torch's allocator frees memory when a graph is captured, and when there is too little.
         """
         self._has_changed = False
         if foreign := self.memory.foreign(addresses):
@@ -185,22 +189,22 @@ class KernelProcess:
         return self._has_changed
 
     def trace(self) -> list[tuple[str, float]]:
-        """Call the kernel on every slot: names of what ran on the device, and seconds. Raises KernelError."""
-        found = self._ask({"ask": "trace"}).get("trace")
-        if not isinstance(found, dict) or not all(type(seconds) is float for seconds in found.values()):
+        """Call the kernel on every slot; return (name, seconds) of what ran on the device. Raises KernelError."""
+        traced = self._ask({"ask": "trace"}).get("trace")
+        if not isinstance(traced, dict) or not all(type(seconds) is float for seconds in traced.values()):
             self._refuse()
-        return [(str(name), seconds) for name, seconds in found.items() if seconds >= 0]
+        return [(str(name), seconds) for name, seconds in traced.items() if seconds >= 0]
 
     def watch(self) -> ProcessorWatch:
-        """What tells whether its threads wait for a processor."""
+        """Return a watch that tells whether the process's threads wait for a processor."""
         return ProcessorWatch(self._child.pid)
 
     def cpu_seconds(self) -> float:
-        """Processor time that all its threads have taken so far, and those of the processes that it has started."""
+        """Return the CPU seconds of all its threads so far, and of the processes that it has started."""
         return cpu_seconds([self._child.pid, *self._standstill.elsewhere])
 
     def use_processors(self, processors: Sequence[int]) -> None:
-        """Let all of its threads run on these processors alone."""
+        """Restrict all of its threads to these processors."""
         with suppress(OSError, AttributeError):
             for thread in os.listdir(f"/proc/{self._child.pid}/task"):
                 os.sched_setaffinity(int(thread), processors)
@@ -208,18 +212,18 @@ class KernelProcess:
             self._scheduling = _scheduling(self._child.pid)
 
     def renew(self) -> None:
-        """Let go of the arguments: those that are laid out next lie in other memory."""
+        """Drop the arguments: those that are laid out next lie in other memory."""
         self._ask({"ask": "renew"})
         self.memory.clear()
 
     def release(self) -> None:
-        """Let go of arguments and outputs, and give the memory back that it keeps for later calls."""
+        """Drop arguments and outputs, and give back the memory that is kept for later calls."""
         if self._child.running:
             self.memory.forget()
             self._ask({"ask": "release"})
 
     def check_scheduling(self) -> None:
-        """Raises MachineError where somebody has changed a thread's priority, or which processors it may use."""
+        """Raise MachineError where a thread's priority or the processors it may use have been changed."""
         with suppress(OSError):
             threads = os.listdir(f"/proc/{self._child.pid}/task")
             for thread in [self._child.pid, *map(int, threads)]:
@@ -227,18 +231,18 @@ class KernelProcess:
                     if _scheduling(thread) != self._scheduling:
                         self.kill()
                         raise MachineError(
-                            "somebody has changed how the process of PyTorch's kernels is scheduled"
+                            "another process changed how the process of PyTorch's kernels is scheduled"
                         )
 
     def prepare_timing(self) -> None:
-        """Let its malloc keep what is freed."""
+        """Make its malloc keep what is freed."""
         self._ask({"ask": "prepare_timing"})
 
     def run_slots(self, outputs: int) -> tuple[float, Sequence[int]]:
-        """Call the kernel on every slot: wall seconds, and the addresses of all `outputs`. Raises KernelError.
+        """Call the kernel on every slot; return wall seconds and the addresses of all `outputs`. Raises KernelError.
 
-        The clock runs from before the process is woken until its answer is here; then it is stopped. What it computes
-        in processes of other groups counts until they stand still, too.
+        The clock runs from before the process is woken until its answer has arrived; then it is stopped. What it
+        computes in processes of other groups counts until those are stopped, too.
         """
         child = self._child
         self._refuse_unasked()
@@ -265,10 +269,11 @@ class KernelProcess:
         return seconds, addresses
 
     def launch_slots(self, outputs: int) -> tuple[float, Sequence[int]] | None:
-        """Launch the kernel on every slot, behind the gate: the host's seconds, and the addresses of all `outputs`.
+        """Launch the kernel on every slot behind the gate; return the host's seconds and the addresses of `outputs`.
 
-        None where it cannot wait there, and has run: the kernel waits for the device itself, launches more than a
-        device takes, or fails; or the device looks busy meanwhile, as it does where several streams wait.
+        Returns None where the calls cannot wait there, and have run: the kernel waits for the device itself, launches
+        more than a device queues, or fails; or the device looks busy meanwhile, as it does where several streams
+        wait.
         """
         gate, child = self.memory.gate, self._child
         if gate is None:
@@ -300,7 +305,7 @@ class KernelProcess:
         return seconds, addresses
 
     def _read_addresses(self, outputs: int) -> tuple[int, Sequence[int]]:
-        """How many outputs it says that there are, -1 where it has failed; their addresses, if they are so many."""
+        """Read how many outputs it reports (-1 where it has failed), and their addresses if the number is right."""
         (count,) = unpack("<q", self._child.read_bytes(8, self._timeout))
         addresses = array("Q")
         if count == outputs:
@@ -308,9 +313,9 @@ class KernelProcess:
         return count, addresses
 
     def run_launched(self, write: Callable[[], object] | None = None) -> float:
-        """Write the arguments, and open the gate: seconds until the device is idle again.
+        """Write the arguments and open the gate; return the seconds until the device is idle again.
 
-        The process stands still meanwhile. The clock runs from before the arguments are written: what waits on the
+        The process is stopped meanwhile. The clock runs from before the arguments are written: work that waits on the
         device for them, and not at the gate, gains nothing.
         """
         gate = self.memory.gate
@@ -332,7 +337,7 @@ class KernelProcess:
         return perf_counter() - begin
 
     def _check_launched(self, seconds: float) -> None:
-        """Raises WorkerEnded where it takes too long, or the device is idle and has not said that it is done."""
+        """Raise WorkerEnded where it takes too long, or the device is idle without having reported that it is done."""
         gate = self.memory.gate
         assert gate is not None
         if seconds > self._timeout:
@@ -343,20 +348,21 @@ class KernelProcess:
             raise WorkerEnded(JobStatus.crash, "the GPU has stopped before all calls were done")
 
     def kill(self) -> None:
-        """End it; the next request starts it again."""
+        """Kill the process; the next request starts it again."""
         self._child.kill()
         self.memory.lose()
         self.operation = ""
         self._standstill.forget()
 
     def close(self) -> None:
-        """End it for good."""
+        """End the process for good, and free what belongs to it."""
         self._child.close()
         self.memory.close()
         if self._scratch:
             self._scratch.cleanup()
 
     def _choose_offsets(self, recipe: Recipe, count: int, order: Sequence[int] = ()) -> list[int]:
+        """Return an offset for each call, from a random begin, in the given or a random order."""
         step = recipe.slot_bytes
         spare = self.memory.size - count * step
         if spare < 0:
@@ -367,6 +373,7 @@ class KernelProcess:
         return [begin + place * step for place in order]
 
     def _describe_call(self, slot: Sequence[Tensor], call: Any) -> KernelCall:
+        """Return a call's result from its JSON; ends the process where that has another form."""
         if isinstance(call, dict) and "error" in call:
             return KernelCall(slot, error=self._make_error(call))
         if not isinstance(call, dict) or not is_description(call.get("value")):
@@ -376,6 +383,11 @@ class KernelProcess:
     def _ask(
         self, request: dict[str, Any], while_running: Callable[[dict[str, Any]], None] = lambda _: None
     ) -> dict[str, Any]:
+        """Wake the process for a request and return its answer; it is stopped again then.
+
+        Raises KernelError where the answer is an error. `while_running` gets the answer before the process is
+        stopped.
+        """
         self._child.cut_log()
         self._refuse_unasked()
         self._settle(self.memory.settle)
@@ -393,7 +405,7 @@ class KernelProcess:
         return message
 
     def _settle(self, memory_settles: Callable[[], None]) -> None:
-        """Where it does not, what this process has launched goes on while it stands still. It is ended."""
+        """Wait for the device by `memory_settles`; end the process where its work on the device does not end."""
         try:
             memory_settles()
         except BusyDevice as busy:
@@ -401,13 +413,14 @@ class KernelProcess:
             raise WorkerEnded(JobStatus.crash, str(busy)) from busy
 
     def _open_segments(self, message: dict[str, Any]) -> None:
+        """Open the allocations for which an answer has handles; ends the process where it has another form."""
         segments = message.get("segments")
         if not isinstance(segments, list) or not all(map(is_segment, segments)):
             self._refuse()
         self._has_changed |= self.memory.open([(address, size, handle) for address, size, handle in segments])
 
     def _make_error(self, message: dict[str, Any]) -> KernelError:
-        """What it raised. Raises WorkerEnded where the device takes nothing more from it."""
+        """Return the error in an answer. Raises WorkerEnded where the device accepts no more work from the process."""
         error = KernelError(
             str(message.get("error")),
             str(message.get("message", "")),
@@ -421,23 +434,26 @@ class KernelProcess:
         return error
 
     def _message(self, timeout: float) -> dict[str, Any]:
-        """A line of it, which must be an object."""
+        """Read a line of the process, which must be a JSON object."""
         message = self._child.read_message(timeout)
         return message if isinstance(message, dict) else self._refuse()
 
     def _refuse(self) -> NoReturn:
-        """It wrote what is no answer of ours: somebody's code did. It is ended."""
+        """End the process, since it wrote something that profkit's code never answers: a kernel wrote it.
+
+        Raises WorkerEnded.
+        """
         self.kill()
         raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
 
     def _stop(self) -> None:
-        """Stop it, and whatever it has started. Raises WorkerEnded where that cannot be done."""
+        """Stop the process and whatever it has started. Raises WorkerEnded where that cannot be done."""
         if not self._standstill.stop():
             self.kill()
             raise WorkerEnded(JobStatus.crash, "it starts processes faster than they can be stopped")
 
     def _refuse_unasked(self) -> None:
-        """An answer that was there before the question was not measured."""
+        """End the process if an answer precedes its request: it was not measured."""
         if self._child.has_unread:
             self._refuse()
 
@@ -449,7 +465,10 @@ def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
 
 
 def _scheduling(pid: int) -> tuple[object, ...]:
-    """Priority, policy and processors of a process. OpenMP itself chooses processors where it is asked to."""
+    """Return priority, policy and processors of a process.
+
+    The processors are left out where OpenMP is configured to choose them itself.
+    """
     is_bound = any(name in os.environ for name in ("OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"))
     priority = os.getpriority(os.PRIO_PROCESS, pid)
     return priority, os.sched_getscheduler(pid), is_bound or os.sched_getaffinity(pid)

@@ -1,11 +1,12 @@
-"""What a process of kernels may not do to others, and who may not look into ours. Linux; elsewhere nothing is done.
+"""Limits on a process of kernels, and the protection of profkit's own. Linux only; elsewhere nothing is done.
 
-The judge and the reference let nobody but the system's administrator look into their memory or their descriptors. The
-candidate cannot send them signals, trace them, nor write any file of theirs (landlock(7), from Linux 5.13 on; signals
-from 6.12 on). System calls by which it would run on while it is stopped, or make a result when that is read, are
-refused (seccomp(2)). No privilege is needed for any of it, and those of root that would undo it are given up.
+The judge and the reference let nobody but the system's administrator look into their memory or their
+descriptors. The candidate cannot send them signals, trace them, nor write any file of theirs (landlock(7),
+from Linux 5.13 on; signals from 6.12 on). System calls by which it would run on while it is stopped, or
+compute a result when that is read, are refused (seccomp(2)). No privilege is needed for any of it, and those
+of root that would undo it are given up.
 
-Between two requests it stands still, with all that it has started: then nobody computes.
+Between two requests the process is stopped, with all that it has started, so that nothing computes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ GPU_CACHES = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems")
 
 
 def make_caches(folders: Sequence[str]) -> None:
-    """Make folders of compilers where they are not there: to be called before `confine`."""
+    """Make folders of compilers where they do not exist. Call this before `confine`."""
     for folder in folders:
         with suppress(OSError):
             Path(folder).expanduser().mkdir(exist_ok=True)
@@ -68,9 +69,9 @@ def shield() -> None:
 
 
 def confine(kernels: Sequence[str], kept: Sequence[str]) -> None:
-    """Let this process, and all that it starts, write below temporary folders, caches and `kernels` alone.
+    """Let this process, and all that it starts, write only below temporary folders, caches and `kernels`.
 
-    Never below `kept`. To be called while it has one thread.
+    Never below `kept`. To be called while the process has one thread.
     """
     with suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None, use_errno=True)
@@ -80,9 +81,10 @@ def confine(kernels: Sequence[str], kept: Sequence[str]) -> None:
 
 
 def refuse_calls() -> None:
-    """Let this process, and all that it starts, call nothing that undoes that it is stopped.
+    """Forbid this process, and all that it starts, the system calls that get around being stopped.
 
-    A call costs some more with that, so the reference has it, too. To be called while it has one thread.
+    The filter makes every call a little slower, so the reference has it, too. To be called while the process has
+    one thread.
     """
     if os.uname().machine not in _FILTERS or sys.maxsize < 1 << 32:
         return
@@ -112,6 +114,7 @@ def refuse_calls() -> None:
 
 
 def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[Path]) -> None:
+    """Restrict writes by landlock(7), if the system has it, to the allowed folders and devices."""
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:  # the kernel is older, or the container forbids it
         return
@@ -134,7 +137,7 @@ def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[
     ):
         with suppress(OSError):
             _allow(libc, rules, folder, rights)
-    for device in (found for name in _DEVICES for found in Path("/dev").glob(name)):
+    for device in (path for name in _DEVICES for path in Path("/dev").glob(name)):
         with suppress(OSError):
             _allow(libc, rules, device, rights if device.is_dir() else writes)
     with suppress(OSError):
@@ -144,7 +147,7 @@ def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[
 
 
 def _allow(libc: ctypes.CDLL, rules: int, place: Path, rights: int) -> None:
-    """Raises OSError where there is nothing at `place`."""
+    """Add a rule that allows `rights` at `place`. Raises OSError where there is nothing."""
     file = os.open(place, os.O_PATH | os.O_CLOEXEC)
     try:
         libc.syscall(_ADD_RULE, rules, 1, struct.pack("=Qi", rights, file), 0)
@@ -153,7 +156,7 @@ def _allow(libc: ctypes.CDLL, rules: int, place: Path, rights: int) -> None:
 
 
 def _without(folder: Path, kept: Sequence[Path]) -> Iterator[Path]:
-    """The folder, if it is not kept; where something kept lies below, those of its folders that do not lead there."""
+    """Yield the folder if nothing kept lies in it; else those of its folders that do not lead to what is kept."""
     if any(folder.is_relative_to(path) for path in kept):
         return
     if not any(path.is_relative_to(folder) for path in kept):
@@ -166,7 +169,7 @@ def _without(folder: Path, kept: Sequence[Path]) -> Iterator[Path]:
 
 
 def _give_up_capabilities(libc: ctypes.CDLL) -> None:
-    """Root may look into every process; without its capabilities it may not look into the judge's."""
+    """Drop root's capabilities, with which it could look into every process, the judge's included."""
     for number in range(_CAPABILITIES):
         if not _KEPT >> number & 1:
             libc.prctl(_CAPABILITY_DROP, number, 0, 0, 0)
@@ -185,12 +188,12 @@ def _give_up_capabilities(libc: ctypes.CDLL) -> None:
 # ---------------------------------------------------------------- a standstill
 
 WAKING_SECONDS = 1e-4  # of processor time, that all processes elsewhere may take for being woken and stopped
-MOST_LOOKS = 50  # for processes that start others
+MAX_LOOKS = 50  # for processes that start others
 _CPU_CLOCK = 2  # of a process: what clock_getcpuclockid(3) makes of its number
 
 
 class Standstill:
-    """Stops and wakes a child's process group, and its members elsewhere: in groups and sessions of their own."""
+    """Stops and wakes a child's process group, and its descendants in other groups and sessions."""
 
     def __init__(self, child: ChildProcess) -> None:
         self._child = child
@@ -199,19 +202,19 @@ class Standstill:
         self._others, self._busy = self.elsewhere, 0.0
 
     def forget(self) -> None:
-        """It was killed."""
+        """Forget the descendants, since the child was killed."""
         self._stopped, self.elsewhere = set(), set()
 
     def begin(self) -> None:
-        """What members elsewhere compute counts from now on."""
+        """Start counting what descendants in other groups compute."""
         self._others, self._busy = self.elsewhere, cpu_seconds(self.elsewhere)
 
     def has_computed_elsewhere(self) -> bool:
-        """Whether any of them has, after it was stopped."""
+        """Return whether a descendant in another group has computed since `begin`."""
         return bool(self._others - self._stopped) or cpu_seconds(self._stopped) - self._busy > WAKING_SECONDS
 
     def wake(self) -> None:
-        """Let all go on."""
+        """Wake the group and all descendants that were stopped."""
         with suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGCONT)
         for pid in self._stopped:
@@ -225,9 +228,9 @@ class Standstill:
             os.killpg(self._child.pid, signal.SIGSTOP)
 
     def stop(self) -> bool:
-        """Stop all; False where they start others faster than these can be stopped."""
+        """Stop all of them; return False where they start processes faster than these can be stopped."""
         self.stop_group()
-        for _ in range(MOST_LOOKS):
+        for _ in range(MAX_LOOKS):
             running = set(self._child.members_elsewhere()) - self._stopped
             if not running:
                 self.elsewhere = self._stopped
@@ -240,7 +243,7 @@ class Standstill:
 
 
 def cpu_seconds(processes: Iterable[int]) -> float:
-    """Processor time of all threads of the processes; one that has ended counts nothing."""
+    """Return the CPU seconds of all threads of the processes; those that have ended count nothing."""
     seconds = 0.0
     for pid in processes:
         with suppress(OSError):

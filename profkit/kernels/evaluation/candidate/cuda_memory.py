@@ -1,8 +1,9 @@
 """Memory of one CUDA device that judge and kernel process share, by the driver's interprocess handles.
 
-The judge allocates it and gives its handle to the process. What the process allocates itself the judge opens by handles
-that the process makes, while it runs: the driver of the process answers for them. Once a segment is open, its bytes are
-read while the process stands still, as on the CPU: nothing computes when it is asked for a result.
+The judge allocates it and gives its handle to the process. What the process allocates itself the judge opens
+by handles that the process exports while it runs: the driver of the process answers for them. Once a segment
+is open, its bytes are read while the process is stopped, as on the CPU: nothing computes when a result is
+read.
 """
 
 from __future__ import annotations
@@ -41,26 +42,26 @@ TIMES_IDLE, ABOVE_IDLE = 5.0, 150e-6
 WAITING = 1.5e-3  # seconds that an answer may take while processes wait at a gate: the device looks after them in turn
 IN_A_ROW = 2  # fast answers: one alone may have come between two time slices
 LOOKS = 3  # slow answers in a row: a single one is a judge that waited for a processor
-STILL_BUSY = 0.02  # seconds of slow answers alone, of a process that stands still: ten time slices
+STILL_BUSY = 0.02  # seconds of slow answers alone, of a process that is stopped: ten time slices
 PATIENCE = 5.0  # seconds for work that was launched before the process was stopped
 RECOVERY = 30.0  # seconds for a process that was killed inside of a kernel
 
 
 class IpcHandle(ctypes.Structure):
-    """CUipcMemHandle: travels as hexadecimal digits."""
+    """A CUipcMemHandle, sent between processes as hexadecimal digits."""
 
     _fields_ = (("reserved", ctypes.c_ubyte * HANDLE_BYTES),)
 
     @classmethod
     def of_text(cls, text: str) -> IpcHandle:
-        """Raises ValueError where the text is no handle."""
+        """Parse hexadecimal digits. Raises ValueError where the text is no handle."""
         data = bytes.fromhex(text)
         if len(data) != HANDLE_BYTES:
             raise ValueError(f"{len(data)} bytes are no handle")
         return cls.from_buffer_copy(data)
 
     def to_text(self) -> str:
-        """As hexadecimal digits."""
+        """Return the handle as hexadecimal digits."""
         return bytes(self.reserved).hex()
 
 
@@ -78,16 +79,16 @@ class _Block:
 
 
 def tensor_at(address: int, size: int) -> Tensor:
-    """The bytes at an address of the device; nothing is copied."""
+    """Return the bytes at an address of the device as a tensor; nothing is copied."""
     if not size:
         return torch.empty(0, dtype=torch.uint8, device=DEVICE)
     return torch.as_tensor(_Block(address, size), device=DEVICE)
 
 
 class CudaJudgeMemory(JudgeMemory):
-    """`size` bytes of the device; see `JudgeMemory`. `probe` tells when the device is idle.
+    """Shared memory of `size` bytes of the device; see `JudgeMemory`. `probe` tells when the device is idle.
 
-    Raises MachineError where they cannot be had.
+    Raises MachineError where it cannot be allocated or shared.
     """
 
     def __init__(self, driver: CudaDriver, size: int, probe: IdleProbe) -> None:
@@ -113,58 +114,59 @@ class CudaJudgeMemory(JudgeMemory):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it answers at once, twice."""
+        """Return whether the device answers at once, twice."""
         return self._probe.is_idle
 
     def describe(self) -> Json:
-        """The handle, and the gate's descriptor."""
+        """Return the handle, the size, and the gate's descriptor."""
         return {"cuda": self._handle, "size": self.size, "gate": self._gate.fd}
 
     def meet(self, pid: int, base: int) -> None:  # noqa: ARG002
-        """Where it lies there."""
+        """Note that the memory lies at `base` in the process."""
         self._base = base
 
     def forget(self) -> None:
-        """Close all that is open of the process: only then may it give that back (cuIpcCloseMemHandle)."""
+        """Close all open segments: only then may the process free them (cuIpcCloseMemHandle)."""
         for address in list(self._segments):
             self._close_segment(address)
 
     def lose(self) -> None:
-        """The process was killed: what it had allocated is given back where nobody has it open."""
+        """Close all segments of a process that was killed, so that its allocations are freed."""
         self.forget()
         self._gate.leave()
         self._is_lost = True
 
     def recover(self) -> None:
-        """Wait until the driver has taken the killed process from the device. Raises MachineError where it has not."""
+        """Wait until the driver has removed the killed process from the device. Raises MachineError if it does not."""
         if self._is_lost and not self._probe.recover():
             raise MachineError(
-                f"the GPU works for more than {RECOVERY:g} s after its process was killed",
-                "nvidia-smi shows what uses it; --gpus takes another one",
+                f"the GPU is still busy {RECOVERY:g} s after its process was killed",
+                "nvidia-smi shows what uses it; --gpus N uses another one",
             )
         self._is_lost = False
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
-        """A part of it as a tensor with a storage of its own."""
+        """Return a part of the memory as a tensor with a storage of its own."""
         return tensor_at(self._own.value + offset, size)
 
     def address_of(self, storage: Tensor) -> tuple[int, int]:
-        """Where these bytes lie in the process's address space: begin and end."""
+        """Return where these bytes begin and end in the process's address space."""
         begin = self._base + storage.data_ptr() - self._own.value if storage.numel() else 0
         return begin, begin + storage.numel()
 
     def unknown(self, addresses: Sequence[int]) -> list[int]:
-        """Those of the addresses that no open segment has: the process must make handles for them."""
+        """Return the addresses that lie in no open segment: the process must export handles for them."""
         return [address for address in addresses if address and self._find(address, 1) is None]
 
     def foreign(self, addresses: Sequence[int]) -> list[int]:
-        """Those outside of the shared memory."""
+        """Return the addresses outside of the shared memory."""
         return [each for each in addresses if each and not self._base <= each < self._base + self.size]
 
     def open(self, segments: Sequence[tuple[int, int, str]]) -> bool:
-        """Open what the process made handles for: address, bytes and handle of each. It must run meanwhile.
+        """Open allocations that the process has exported: address, bytes and handle of each. It must run meanwhile.
 
-        What cannot be opened stays unknown. A handle that has changed is another allocation at that address: True then.
+        What cannot be opened stays unknown. Returns whether a handle has changed, which means another allocation at
+        that address.
         """
         has_changed = False
         for address, size, text in segments:
@@ -173,8 +175,8 @@ class CudaJudgeMemory(JudgeMemory):
                     continue
                 self._close_segment(address)
                 has_changed = True
-            for other in self._within(address, size):
-                self._close_segment(other)
+            for overlapping in self._within(address, size):
+                self._close_segment(overlapping)
                 has_changed = True
             with suppress(DriverError, ValueError):
                 mapped = ctypes.c_uint64()
@@ -186,22 +188,22 @@ class CudaJudgeMemory(JudgeMemory):
         return has_changed
 
     def read(self, address: int, count: int) -> Tensor | None:
-        """A copy of bytes of the process; None where no open segment has them."""
+        """Copy bytes of the process; None where they lie in no open segment."""
         if not count:
             return torch.empty(0, dtype=torch.uint8, device=DEVICE)
         mapped = self._find(address, count)
         return None if mapped is None else tensor_at(mapped, count).clone()
 
     def settle(self) -> None:
-        """All that was written here is there, nothing of it is in the L2, and the device is idle.
+        """Wait until everything written here has arrived, the L2 holds none of it, and the device is idle.
 
-        Raises BusyDevice where it works although the process stands still.
+        Raises BusyDevice where the device works although the process is stopped.
         """
         self.arrive()
         self._probe.check()
 
     def arrive(self) -> None:
-        """All that was written here is there, and nothing of it is in the L2."""
+        """Wait until everything written here has arrived, and flush it from the L2."""
         self._flush.fill_(0)
         torch.cuda.synchronize(DEVICE)
 
@@ -213,17 +215,17 @@ class CudaJudgeMemory(JudgeMemory):
         self._probe.wait()
 
     def clear(self) -> None:
-        """It lies where it lies."""
+        """Do nothing: this memory keeps its pages."""
 
     def close(self) -> None:
-        """It is needed no more. Tensors on it must be gone."""
+        """Free the memory. Tensors on it must be gone."""
         self.lose()
         self._gate.close()
         with suppress(DriverError):
             self._driver.call("cuMemFree_v2", self._own)
 
     def _find(self, address: int, count: int) -> int | None:
-        """Where these bytes of the process lie here."""
+        """Return the address in this process of bytes of the kernel process; None where they are not open."""
         if self._base <= address and address + count <= self._base + self.size:
             return self._own.value + address - self._base
         for begin, segment in self._segments.items():
@@ -232,7 +234,7 @@ class CudaJudgeMemory(JudgeMemory):
         return None
 
     def _within(self, address: int, size: int) -> list[int]:
-        """Open segments that share addresses with so many bytes: they are gone."""
+        """Return the open segments that overlap these bytes: they were freed."""
         return [
             begin
             for begin, segment in self._segments.items()
@@ -246,7 +248,7 @@ class CudaJudgeMemory(JudgeMemory):
 
 
 class _Segment(NamedTuple):
-    """An allocation of the process that is open here."""
+    """An allocation of the kernel process that is open in the judge's."""
 
     mapped: int
     size: int
@@ -271,42 +273,42 @@ class CudaKernelMemory(KernelMemory):
         self._gate = DeviceGate(self._driver, int(str(description["gate"])))
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
-        """A part of it as a tensor with a storage of its own."""
+        """Return a part of the memory as a tensor with a storage of its own."""
         return tensor_at(self.base + offset, size)
 
     @contextmanager
     def fill_new(self, *, filled: bool) -> Iterator[None]:
-        """What torch's allocator has to give holds garbage at first."""
+        """Fill the free blocks of torch's allocator with garbage, if `filled`, before the block runs."""
         with without_collector():
             if filled:
                 fill_free_blocks(self._driver)
             yield
 
     def keep_freed(self) -> None:
-        """As torch's allocator does."""
+        """Do nothing: torch's allocator keeps what is freed anyway."""
 
     def release(self) -> None:
         """Give back what torch's allocator keeps."""
         torch.cuda.empty_cache()
 
     def wait(self) -> None:
-        """Until all streams of this process are done. Raises DriverError, also for what a kernel did before."""
+        """Wait for all streams of this process. Raises DriverError, also for what a kernel did before."""
         self._driver.check("cuCtxSynchronize")
 
     def begin_gated(self, number: int) -> None:
-        """What is launched to the current stream from now on waits at the gate."""
+        """Make what is launched to the current stream from now on wait at the gate."""
         self._gate.wait(torch.cuda.current_stream(DEVICE).cuda_stream, number)
 
     def end_gated(self, number: int) -> None:
-        """The device writes the number behind the last call."""
+        """Have the device write the number when the last call is done."""
         self._gate.tell_done(torch.cuda.current_stream(DEVICE).cuda_stream, number)
 
     def touch(self) -> None:
-        """A device that worked for another process takes some 0.5 ms until it works for this one."""
+        """Launch a tiny kernel: a device needs some 0.5 ms to switch from another process to this one."""
         self._cell.zero_()
 
     def has_failed(self) -> bool:
-        """Whether the device takes nothing more from this process: an illegal address, a trap."""
+        """Return whether the device accepts no more work from this process: an illegal address, a trap."""
         try:
             self.wait()
         except DriverError:
@@ -314,11 +316,11 @@ class CudaKernelMemory(KernelMemory):
         return False
 
     def export(self, addresses: Sequence[int]) -> list[tuple[int, int, str]]:
-        """Address, bytes and handle of the allocations that have these addresses; nothing of those without a handle.
+        """Return address, bytes and handle of the allocations at these addresses, where they have handles.
 
-        None have those of cudaMallocAsync, and those that were mapped by hand.
+        Allocations of cudaMallocAsync, and those mapped by hand, have none.
         """
-        found: dict[int, tuple[int, int, str]] = {}
+        allocations: dict[int, tuple[int, int, str]] = {}
         for address in addresses:
             with suppress(DriverError):
                 base, size, handle = ctypes.c_uint64(), ctypes.c_size_t(), IpcHandle()
@@ -328,18 +330,18 @@ class CudaKernelMemory(KernelMemory):
                     ctypes.byref(size),
                     ctypes.c_uint64(address),
                 )
-                if base.value not in found:
+                if base.value not in allocations:
                     self._driver.check("cuIpcGetMemHandle", ctypes.byref(handle), base)
-                    found[base.value] = (base.value, size.value, handle.to_text())
-        return list(found.values())
+                    allocations[base.value] = (base.value, size.value, handle.to_text())
+        return list(allocations.values())
 
 
 @contextmanager
 def fill_new_device_memory() -> Iterator[None]:
-    """What torch's allocator gives in this process holds garbage at first, and zeros afterwards.
+    """Make memory from torch's allocator hold garbage inside the block, and zeros after it.
 
-    So what nobody writes is another value within than behind. Python's collector would free tensors of old results
-    after the free blocks were listed, and these would be given next.
+    So a value that nobody writes differs inside and after the block. Python's collector is off meanwhile: it
+    would free tensors of old results after the free blocks were listed, and these would be given next.
     """
     driver = CudaDriver()
     with without_collector():
@@ -360,7 +362,7 @@ def fill_free_blocks(driver: CudaDriver, byte: int = GARBAGE) -> None:
 
 
 def free_blocks(snapshot: Iterable[dict[str, Any]]) -> Iterator[tuple[int, int]]:
-    """Address and bytes of each block of the allocator's snapshot that nobody uses."""
+    """Yield address and bytes of each unused block in the allocator's snapshot."""
     for segment in snapshot:
         address = int(segment["address"])
         for block in segment["blocks"]:
@@ -373,11 +375,14 @@ def free_blocks(snapshot: Iterable[dict[str, Any]]) -> Iterator[tuple[int, int]]
 
 
 class BusyDevice(Exception):
-    """The device works, although the process that may use it stands still."""
+    """The device works, although the process that may use it is stopped."""
 
 
 class IdleProbe:
-    """`ask` has the device do a tiny piece of work, and waits for it."""
+    """Tells whether a device is idle by how fast it answers.
+
+    `ask` has the device do a tiny piece of work, and waits for it.
+    """
 
     def __init__(self, ask: Callable[[], object], clock: Callable[[], float] = perf_counter) -> None:
         self._ask, self._clock = ask, clock
@@ -387,20 +392,20 @@ class IdleProbe:
         self.calibrate()
 
     def calibrate(self) -> None:
-        """Measure how fast an idle device answers; nothing of ours may run on it."""
+        """Measure how fast an idle device answers; nothing of profkit may run on it."""
         self._ask()
         answers = sorted(self._answer_seconds() for _ in range(CALIBRATIONS))
         self.idle_seconds = answers[len(answers) // 2]
 
     @property
     def busy_seconds(self) -> float:
-        """An answer that takes longer is that of a device that works."""
+        """Return the seconds above which an answer is that of a busy device."""
         least = WAITING if self.waiting else self.idle_seconds + ABOVE_IDLE
         return max(TIMES_IDLE * self.idle_seconds, least)
 
     @property
     def is_idle(self) -> bool:
-        """Whether some answers in a row are fast, now or soon."""
+        """Return whether some answers in a row are fast, now or soon."""
         fast = 0
         for _ in range(LOOKS + IN_A_ROW):
             fast = fast + 1 if self._answer_seconds() <= self.busy_seconds else 0
@@ -409,7 +414,7 @@ class IdleProbe:
         return False
 
     def check(self) -> None:
-        """Raises BusyDevice where it works, and does not stop at once."""
+        """Raise BusyDevice where the device works, and does not stop at once."""
         self.checks += 1
         slow: list[float] = []
         while len(slow) < LOOKS or sum(slow) < STILL_BUSY:
@@ -420,21 +425,21 @@ class IdleProbe:
             slow.append(seconds)
         median = sorted(slow)[len(slow) // 2]
         raise BusyDevice(
-            f"the GPU works although the process of the kernels stands still: it takes {median * 1e6:.0f} us to do "
-            f"nothing, and {self.idle_seconds * 1e6:.0f} us when it is idle"
+            "the GPU is busy although the process of the kernels is stopped: an empty request takes "
+            f"{median * 1e6:.0f} us, and {self.idle_seconds * 1e6:.0f} us when it is idle"
         )
 
     def wait(self, patience: float = PATIENCE) -> None:
-        """Until it is idle. Raises BusyDevice where it is not within `patience` seconds."""
+        """Wait until the device is idle. Raises BusyDevice where it is not within `patience` seconds."""
         end = self._clock() + patience
         fast = 0
         while fast < IN_A_ROW:
             fast = fast + 1 if self._answer_seconds() <= self.busy_seconds else 0
             if not fast and self._clock() > end:
-                raise BusyDevice(f"the GPU goes on working for more than {patience:g} s")
+                raise BusyDevice(f"the GPU is still busy after {patience:g} s")
 
     def recover(self) -> bool:
-        """Whether the device becomes idle after its process was killed; waits for that."""
+        """Wait until the device is idle after its process was killed; return whether it became so."""
         try:
             self.wait(RECOVERY)
         except BusyDevice:
@@ -442,6 +447,7 @@ class IdleProbe:
         return True
 
     def _answer_seconds(self) -> float:
+        """Return the seconds that one answer takes."""
         begin = self._clock()
         self._ask()
         return self._clock() - begin

@@ -1,4 +1,4 @@
-"""Where kernels are judged: the CPU, or one CUDA device. What differs between them beside memory."""
+"""The devices on which kernels are judged, the CPU or one CUDA device, and how they differ apart from memory."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ TRUTH = 20  # times its bytes: float64 copies of arguments and results, several 
 # of all checks, of which the candidate has half: fewer are a judge that waited for a processor
 EARLY_SHARE = 0.2
 PATIENCE, LOOK_SECONDS = 20.0, 0.5  # seconds that a judge waits for a device, and between two looks
-LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
+LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for an empty request is used by somebody else
 
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """How large a timed batch of calls is: seconds that are enough, and the most calls and bytes.
+    """How large a timed batch of calls is: seconds that suffice, and the largest numbers of calls and bytes.
 
-    `with_results`: the bytes are those of results, too, which are kept until the batch is over.
+    `with_results`: the bytes include those of results, which are kept until the batch is over.
     """
 
     seconds: float
@@ -41,13 +41,13 @@ class BatchLimits:
 
 
 class JudgedDevice:
-    """One device, and what the judge knows of it: here the CPU, where a process that stands still computes nothing."""
+    """A device, and what the judge knows of it. This one is the CPU, where a stopped process computes nothing."""
 
     device = torch.device("cpu")
     batch = BatchLimits(0.002, 256, 1 << 28)  # of timed calls; seconds: waking a process is little of it
 
     def make_memory(self) -> JudgeMemory:
-        """Memory to be shared with one kernel process: of half of what is free only what is used is taken.
+        """Return memory to share with one kernel process: half of what is free, of which only used pages are taken.
 
         Raises MachineError.
         """
@@ -55,43 +55,46 @@ class JudgedDevice:
         return JudgeMemory(int(free * ARENA_SHARE) // 4096 * 4096)
 
     def impossible_rate(self, bytes_written: float, seconds: float) -> Fact | None:
-        """Why it cannot have written so many bytes in these seconds; empty where it could."""
+        """Return why the device cannot have written that many bytes in these seconds; None where it could."""
         return impossible_rate(bytes_written, seconds)
 
     def cached_bytes(self) -> int:
-        """So many may lie in its caches: four times the largest."""
+        """Return the bytes that may lie in its caches: four times the largest cache."""
         from profkit.hardware.machine import read_machine
 
         return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
 
     def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
-        """What it can do at most, by dtype; '' for all that have none of their own."""
+        """Measure the most it can do, by dtype; the key '' is for all that have no ceilings of their own."""
         return {"": measure_ceilings(self.device)}
 
     def begin_timing(self) -> None:
-        """A test is timed from now on."""
+        """Note that a test is timed from now on."""
 
     def remarks(self) -> tuple[Fact, ...]:
-        """What must be known to believe the times since then."""
+        """Return what a reader must know to judge the times since `begin_timing`."""
         return ()
 
     def find_early_work(self) -> Fact | None:
-        """Why the times since then cannot be believed: kernels ran before they were called. None where none did."""
+        """Return why the times since then cannot be believed: kernels ran before they were called; else None."""
         return None
 
     def is_large(self, call_bytes: int) -> bool:  # noqa: ARG002
-        """Whether what calls of so many bytes leave in caches of allocators would be missed by others."""
+        """Return whether calls of that many bytes fill allocators' caches so far that other processes lack memory."""
         return False
 
     def check(self) -> None:
-        """Raises DeviceError where it takes nothing more from this process."""
+        """Raise DeviceError where the device accepts no more work from this process."""
 
     def close(self) -> None:
-        """Others may have it."""
+        """Release the device for others."""
 
 
 class CudaDevice(JudgedDevice):
-    """The first CUDA device that this process sees. Raises UsageError where another judge has it, or it is busy."""
+    """The first CUDA device that this process sees.
+
+    Raises UsageError where another judge holds it, or it is busy.
+    """
 
     def __init__(self) -> None:
         from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE, IdleProbe
@@ -126,54 +129,54 @@ class CudaDevice(JudgedDevice):
         if self._probe.idle_seconds > LONGEST_ANSWER:
             self.close()
             raise UsageError(
-                f"the GPU works for somebody else: it takes {self._probe.idle_seconds * 1e3:.1f} ms to do nothing",
-                "nvidia-smi shows what uses it; --gpus takes another one",
+                f"another program uses the GPU: an empty request takes {self._probe.idle_seconds * 1e3:.1f} ms",
+                "nvidia-smi shows what uses it; --gpus N uses another one",
             )
 
     def make_memory(self) -> JudgeMemory:
-        """A share of the device's memory."""
+        """Return a share of the device's memory."""
         from profkit.kernels.evaluation.candidate.cuda_memory import CudaJudgeMemory
 
         return CudaJudgeMemory(self._driver, self._arena_bytes, self._probe)
 
     def impossible_rate(self, bytes_written: float, seconds: float) -> Fact | None:
-        """By the stores of its multiprocessors."""
+        """Return why its multiprocessors cannot have stored that many bytes in these seconds; else None."""
         return impossible_rate(bytes_written, seconds, self._properties.multi_processor_count, on_gpu=True)
 
     def cached_bytes(self) -> int:
-        """Twice its L2, which was flushed before."""
+        """Return twice the size of its L2, which was flushed before."""
         return 2 * int(self._properties.L2_cache_size)
 
     def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
-        """Of float32, and of half precision, which has units of its own."""
+        """Measure the ceilings of float32, and of half precision, which has units of its own."""
         half = measure_ceilings(self.device, torch.bfloat16)
         return {"": measure_ceilings(self.device), **dict.fromkeys(("bfloat16", "float16"), half)}
 
     def begin_timing(self) -> None:
-        """Whatever slows the device down, or works on it too early, counts from now on."""
+        """Count from now on whatever slows the device down, or works on it too early."""
         self._slowdowns = set()
         self._checks, self._early = self._probe.checks, self._probe.early
 
     def remarks(self) -> tuple[Fact, ...]:
-        """Throttling."""
+        """Return a remark if the device was throttled."""
         self._slowdowns |= set(self._watch.look().words)
         if not self._slowdowns:
             return ()
         return (Fact.of("slowed-down", names=", ".join(sorted(self._slowdowns))),)
 
     def find_early_work(self) -> Fact | None:
-        """Work that waited on the GPU itself for new arguments (stream memory operations)."""
+        """Return a fact where work waited on the GPU itself for new arguments (stream memory operations)."""
         checks, early = self._probe.checks - self._checks, self._probe.early - self._early
         if early <= EARLY_SHARE * checks:
             return None
         return Fact.of("worked-early", early=early, checks=checks)
 
     def is_large(self, call_bytes: int) -> bool:
-        """By the most that one batch of them may take."""
+        """Return whether the largest batch of such calls takes more than each process may keep."""
         return min(self.batch.calls * call_bytes, self.batch.bytes) + TRUTH * call_bytes > self._spare_bytes
 
     def check(self) -> None:
-        """Raises DeviceError where it takes nothing more from this process."""
+        """Raise DeviceError where the device accepts no more work from this process."""
         try:
             torch.cuda.synchronize(self.device)
             if torch.cuda.memory_reserved(self.device) > self._spare_bytes:
@@ -182,10 +185,11 @@ class CudaDevice(JudgedDevice):
             raise DeviceError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
 
     def close(self) -> None:
-        """Another judge may have it."""
+        """Release the device for another judge."""
         self._lock.close()
 
     def _ask(self) -> None:
+        """Have the device do a tiny piece of work, and wait for it."""
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         address = ctypes.c_uint64(self._cell.data_ptr())
         self._driver.check("cuMemsetD8Async", address, ctypes.c_ubyte(0), ctypes.c_size_t(1), stream)
@@ -193,14 +197,15 @@ class CudaDevice(JudgedDevice):
 
 
 def find_device(device: str) -> JudgedDevice:
-    """The device that is called so: cpu, or cuda:0. Raises UsageError where somebody else has it."""
+    """Return the device of that name: cpu, or cuda:0. Raises UsageError where somebody else holds it."""
     return CudaDevice() if torch.device(device).type == "cuda" else JudgedDevice()
 
 
 def _lock_device(uuid: str) -> contextlib.ExitStack:
-    """A lock on the device until it is closed. Raises UsageError where another run keeps it.
+    """Lock the device until the result is closed. Raises UsageError where another run keeps it.
 
-    Mostly what has started this judge has it already; a judge that was killed may need seconds to leave its device.
+    Mostly the process that started this judge holds the lock already; a judge that was killed may need seconds to
+    leave its device.
     """
     lock = contextlib.ExitStack()
     try:

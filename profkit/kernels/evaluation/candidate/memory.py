@@ -1,17 +1,19 @@
-"""What judge and kernel process share: on the CPU, and what every kind of device has.
+"""Memory that judge and kernel process share: on the CPU, and what every kind of device has.
 
-The judge makes its side (`JudgeMemory`) and describes it to the process, which makes its own (`KernelMemory`) of that.
+The judge makes its side (`JudgeMemory`) and describes it to the process, which makes its own (`KernelMemory`)
+from that.
 
-A gate before the calls of a batch: the device waits at it until the judge, whose clock then runs, opens it.
+A gate precedes the calls of a batch: the device waits at it until the judge, whose clock then runs, opens it.
 
-To launch a short kernel takes the host longer than the device takes to run it, and how long differs from process to
-process by a tenth and more. So a process launches all calls of a batch behind the gate, says where their outputs lie,
-and is stopped. Only then are their arguments written: no code on a processor ever sees them. From the moment in which
-the gate opens the device alone works, and a number that it writes behind the last call says when it is done. Nobody
-needs to believe that number: the judge looks whether the device is idle then.
+To launch a short kernel takes the host longer than the device takes to run it, and that time differs from
+process to process by a tenth and more. So a process launches all calls of a batch behind the gate, says where
+their outputs lie, and is stopped. Only then are their arguments written: no code on a processor ever sees
+them. From the moment in which the gate opens the device alone works, and a number that it writes behind the
+last call says when it is done. That number need not be trusted: the judge then checks whether the device is
+idle.
 
-Both numbers lie in a page of the host that judge, process and device share, so opening it and looking at it disturb
-nothing (cuda.h: stream memory operations).
+Both numbers lie in a page of the host that judge, process and device share, so opening the gate and looking
+at it disturb nothing (cuda.h: stream memory operations).
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ AT_LEAST = 0  # CU_STREAM_WAIT_VALUE_GEQ
 class JudgeMemory:
     """Memory that the judge shares with one kernel process: of the CPU, where all of a process can be read.
 
-    Of its `size` bytes only what was written takes memory. What a device needs beside, it does in methods of its own.
+    Of its `size` bytes only written pages take memory. What a device needs besides is done by subclasses'
+    methods.
     """
 
     gate: JudgeGate | None = None  # what calls on a device may wait at until they are to run
@@ -59,26 +62,26 @@ class JudgeMemory:
         self._pid = self._base = 0
 
     def describe(self) -> Json:
-        """What the process needs to have it, too."""
+        """Return what the process needs to map the same memory."""
         return {"fd": self._arena.fd, "size": self.size}
 
     def meet(self, pid: int, base: int) -> None:
-        """A process has started, in which the shared memory lies at `base`."""
+        """Note that a process has started, in which the shared memory lies at `base`."""
         self._pid, self._base = pid, base
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
-        """A part of it as a tensor with a storage of its own: nothing reaches beyond."""
+        """Return a part of the memory as a tensor with a storage of its own: nothing reaches beyond it."""
         return _bytes_at(self._arena, offset, size)
 
     def address_of(self, storage: Tensor) -> tuple[int, int]:
-        """Where these bytes lie in the process's address space: begin and end."""
+        """Return where these bytes begin and end in the process's address space."""
         begin = self._base + storage.data_ptr() - self._own_base if storage.numel() else 0
         return begin, begin + storage.numel()
 
     def read(self, address: int, count: int) -> Tensor | None:
-        """Bytes of the process, which stands still; None where there is nothing at its address.
+        """Read bytes of the process, which is stopped; None where there is nothing at that address.
 
-        By process_vm_readv(2). Raises MachineError where the system does not let us.
+        By process_vm_readv(2). Raises MachineError where the system does not allow it.
         """
         data = torch.empty(count, dtype=torch.uint8)
         if count and _read_process(self._pid, address, data.data_ptr(), count) != count:
@@ -86,53 +89,53 @@ class JudgeMemory:
         return data
 
     def clear(self) -> None:
-        """Nothing of it is needed: what is written next lies elsewhere."""
+        """Drop the content: what is written next gets other pages."""
         self._arena.clear()
 
     def close(self) -> None:
-        """It is needed no more. Tensors on it must be gone."""
+        """Free the memory. Tensors on it must be gone."""
         self._arena.close()
 
     @property
     def is_idle(self) -> bool:
-        """Whether the device does nothing, as far as a look can tell."""
+        """Return whether the device does nothing, as far as a look can tell."""
         return True
 
     def unknown(self, addresses: Sequence[int]) -> list[int]:  # noqa: ARG002
-        """Those of the process's addresses that cannot be read before it has made handles for them."""
+        """Return the process's addresses that cannot be read before it has exported handles for them."""
         return []
 
     def foreign(self, addresses: Sequence[int]) -> list[int]:  # noqa: ARG002
-        """Those that are read by handles, which are old once the process has given that memory back."""
+        """Return the addresses that are read by handles, which are invalid once the process has freed that memory."""
         return []
 
     def open(self, segments: Sequence[tuple[int, int, str]]) -> bool:  # noqa: ARG002
-        """Open what the process has made handles for, while it runs; whether one that was open is another now."""
+        """Open allocations that the process has exported, while it runs; return whether a known one was replaced."""
         return False
 
     def settle(self) -> None:
-        """Wait until all is there that was written here: the process is to run now. Raises BusyDevice."""
+        """Wait until everything written here has arrived, before the process runs. Raises BusyDevice."""
 
     def finish(self) -> None:
         """Wait for what the process has launched on a device, which stopping it does not stop. Raises BusyDevice."""
 
     def arrive(self) -> None:
-        """Wait until all is there that was written here, and nothing of it in a cache."""
+        """Wait until everything written here has arrived, and no cache holds any of it."""
 
     def forget(self) -> None:
-        """The process is to give back what it has allocated: nothing of it stays open here."""
+        """Close all that is open of the process, which is going to free its allocations."""
 
     def lose(self) -> None:
-        """The process was killed."""
+        """Clean up after the process was killed."""
 
     def recover(self) -> None:
-        """Another one is to be started: wait until the killed one is gone. Raises MachineError."""
+        """Wait until the killed process is gone, before another one is started. Raises MachineError."""
 
 
 class KernelMemory:
-    """The same memory in the kernel process, and how memory is given there to whoever asks for it.
+    """The same memory in the kernel process, and how memory is given there to whoever allocates it.
 
-    On the CPU a function that has returned is done, and its threads are stopped with it.
+    On the CPU a function that has returned is done, and its threads are stopped with the process.
     """
 
     def __init__(self, description: Any) -> None:
@@ -140,43 +143,44 @@ class KernelMemory:
         self.base = self.bytes_at(0, 1).data_ptr()  # its address
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
-        """A part of it as a tensor with a storage of its own."""
+        """Return a part of the memory as a tensor with a storage of its own."""
         return _bytes_at(self._arena, offset, size)
 
     def fill_new(self, *, filled: bool) -> AbstractContextManager[None]:
-        """New memory holds garbage at first, where `filled`, so that what nobody writes shows."""
+        """Make new memory hold garbage at first, where `filled`, so that what a kernel leaves unwritten shows."""
         return fill_new_memory(filled=filled)
 
     def keep_freed(self) -> None:
-        """What is freed stays here: no later call is charged with getting it again."""
+        """Make malloc keep what is freed, so that no later call pays for getting it again."""
         _set_malloc(_MMAP_MAX, 0)
         _set_malloc(_TRIM_THRESHOLD, _KEPT)
 
     def release(self) -> None:
-        """Give back what is freed: others need it."""
+        """Give freed memory back to the system, for others."""
 
     def wait(self) -> None:
-        """Until all is done that kernels have begun. Raises what they failed with."""
+        """Wait until all that kernels have begun is done. Raises what they failed with."""
 
     def begin_gated(self, number: int) -> None:
-        """What is launched from now on waits at the gate, as batch `number`."""
+        """Make what is launched from now on wait at the gate, as batch `number`."""
 
     def end_gated(self, number: int) -> None:
-        """The device tells when all of it is done."""
+        """Have the device report when the batch is done."""
 
     def touch(self) -> None:
-        """Launch the least there is: what it takes until a device works for this process is no kernel's time."""
+        """Launch the least there is, so that the device's switch to this process is not counted as a kernel's time."""
 
     def has_failed(self) -> bool:
-        """Whether the device takes nothing more from this process."""
+        """Return whether the device accepts no more work from this process."""
         return False
 
     def export(self, addresses: Sequence[int]) -> list[tuple[int, int, str]]:  # noqa: ARG002
-        """Address, bytes and handle of the allocations that have these addresses."""
+        """Return address, bytes and handle of the allocations at these addresses."""
         return []
 
 
 def _bytes_at(arena: Arena, offset: int, size: int) -> Tensor:
+    """Return a part of the arena as a tensor; nothing is copied."""
     if not size:
         return torch.empty(0, dtype=torch.uint8, device="cpu")
     return torch.frombuffer(arena.memory, dtype=torch.uint8, count=size, offset=offset)
@@ -184,7 +188,7 @@ def _bytes_at(arena: Arena, offset: int, size: int) -> Tensor:
 
 @contextmanager
 def fill_new_memory(*, filled: bool = True) -> Iterator[None]:
-    """Memory that malloc gives holds GARBAGE at first, so that what nobody writes shows."""
+    """Make memory from malloc hold GARBAGE at first, so that what a kernel leaves unwritten shows."""
     _set_malloc(_PERTURB, _FILLED if filled else 0)
     try:
         yield
@@ -194,6 +198,7 @@ def fill_new_memory(*, filled: bool = True) -> Iterator[None]:
 
 @cache
 def _load_mallopt() -> Any:
+    """Return glibc's mallopt; None where the C library has none."""
     with suppress(OSError, AttributeError):
         return ctypes.CDLL(None).mallopt
     return None
@@ -210,15 +215,19 @@ class _Range(ctypes.Structure):
 
 @cache
 def _load_reader() -> Any:
+    """Return the C library's process_vm_readv."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.process_vm_readv.restype = ctypes.c_ssize_t
     return libc.process_vm_readv
 
 
 def _read_process(pid: int, address: int, into: int, count: int) -> int:
-    """Bytes that were read."""
-    mine, other = _Range(into, count), _Range(address, count)
-    done: int = _load_reader()(pid, ctypes.byref(mine), 1, ctypes.byref(other), 1, 0)
+    """Read memory of another process into our own; return the number of bytes.
+
+    Raises MachineError where the system forbids it.
+    """
+    ours, theirs = _Range(into, count), _Range(address, count)
+    done: int = _load_reader()(pid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)
     if done < 0 and ctypes.get_errno() in (1, 38):  # EPERM, ENOSYS
         raise MachineError(
             "the memory of a kernel's process cannot be read: the container forbids process_vm_readv",
@@ -231,7 +240,7 @@ def _read_process(pid: int, address: int, into: int, count: int) -> int:
 
 
 class JudgeGate:
-    """The judge's side. `waiting`: the numbers of all gates at which something waits."""
+    """The judge's side of a gate. `waiting` holds the descriptors of all gates at which something waits."""
 
     def __init__(self, waiting: set[int]) -> None:
         self._page = Arena(PAGE)
@@ -240,17 +249,17 @@ class JudgeGate:
 
     @property
     def fd(self) -> int:
-        """What the process inherits."""
+        """Return the descriptor that the process inherits."""
         return self._page.fd
 
     def next_batch(self) -> int:
-        """The number of a new batch, before which the gate is closed."""
+        """Begin a new batch, for which the gate is closed, and return its number."""
         self._number += 1
         self._waiting.add(self.fd)
         return self._number
 
     def leave(self) -> None:
-        """Nothing waits any more: the batch has run, or its process is gone."""
+        """Note that nothing waits any more: the batch has run, or its process is gone."""
         self._waiting.discard(self.fd)
 
     def open(self) -> None:
@@ -259,17 +268,17 @@ class JudgeGate:
 
     @property
     def is_done(self) -> bool:
-        """Whether its process's device has said so."""
+        """Return whether the process's device has reported the end of the batch."""
         return bool(struct.unpack_from("<I", self._page.memory, DONE)[0] == self._number)
 
     def close(self) -> None:
-        """It is needed no more."""
+        """Free the gate."""
         self.leave()
         self._page.close()
 
 
 class DeviceGate:
-    """The side of the kernel process, on the stream that kernels are launched to. Raises DriverError."""
+    """The kernel process's side of a gate, on the stream that kernels are launched to. Raises DriverError."""
 
     def __init__(self, driver: CudaDriver, fd: int) -> None:
         self._driver = driver
@@ -286,14 +295,15 @@ class DeviceGate:
         )
 
     def wait(self, stream: int, number: int) -> None:
-        """What is launched to the stream from now on waits until this batch may run."""
+        """Make what is launched to the stream from now on wait until this batch may run."""
         self._on("cuStreamWaitValue32_v2", stream, OPEN, number, AT_LEAST)
 
     def tell_done(self, stream: int, number: int) -> None:
-        """When all that was launched to the stream is done, say so."""
+        """Have the device report when all that was launched to the stream is done."""
         self._on("cuStreamWriteValue32_v2", stream, DONE, number, 0)
 
     def _on(self, name: str, stream: int, offset: int, number: int, flags: int) -> None:
+        """Launch a stream memory operation on the number at `offset` of the page."""
         address = ctypes.c_uint64(self._address.value + offset)
         self._driver.check(
             name, ctypes.c_void_p(stream), address, ctypes.c_uint32(number), ctypes.c_uint(flags)

@@ -1,7 +1,7 @@
-"""The inside of a kernel process: load a kernel, call it on arguments in the arena, say where its outputs lie.
+"""The inside of a kernel process: it loads a kernel, calls it, and says where the outputs lie.
 
-Requests are lines on stdin, answers lines on what was its standard output; what anybody prints goes to the log. Nothing
-that is said here decides anything: the judge has the clock, the reference and the decision.
+Requests are lines on stdin, answers lines on the original standard output; what anybody prints goes to the
+log. Nothing that is said here decides anything: the judge has the clock, the reference and the decision.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from profkit.kernels.evaluation.candidate.confinement import (
 )
 
 TRACEBACK = 4000  # characters
-LEAST = "#least"  # the name of a kernel of PyTorch's own that is over at once
+TINY_KERNEL = "#least"  # the name of a kernel of PyTorch's own that ends at once
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Be a kernel process until stdin ends.
+    """Serve requests as a kernel process until stdin ends.
 
-    `arguments`: the judge's process; the source of kernels, the shared memory, the number of threads, and the folders
-    that nothing may be written to. Without any it is the reference, which runs nobody's code.
+    `arguments`: the judge's process id; then the source of kernels, the shared memory, the number of threads, and
+    the folders that must not be written to. Without such folders it is the reference, which runs nobody's code.
     """
     end_with(int(arguments[0]))
     prefer_as_oom_victim()
@@ -100,8 +100,8 @@ class _Handler:
         self._outputs: list[Any] = []
 
     def _load(self, operation: str) -> dict[str, Any]:
-        """Load the kernel of the operation; without a name one that gives its first tensor back."""
-        if operation in ("", LEAST):
+        """Load the kernel of the operation; without a name, one that returns its first tensor."""
+        if operation in ("", TINY_KERNEL):
             self._kernel = _least if operation else _give_back
             return {"loaded": ""}
         if self._source is None:
@@ -118,7 +118,7 @@ class _Handler:
         return {"loaded": self._source.where(operation)}
 
     def _slots_at(self, recipe: dict[str, Any], offsets: list[int]) -> dict[str, Any]:
-        """Make the arguments of a call at each offset; what lies there is written by the judge."""
+        """Make the arguments of a call at each offset; the judge writes their bytes."""
         from profkit.kernels.evaluation.candidate.arguments import Recipe, decode, storage_views
 
         known = Recipe(
@@ -131,9 +131,9 @@ class _Handler:
         return {"slots": len(self._slots)}
 
     def _call(self, recipe: dict[str, Any], offsets: list[int], garbage: bool) -> dict[str, Any]:
-        """Call the kernel once at each offset, until one raises; what their values are. All outputs are kept.
+        """Call the kernel once at each offset, until a call raises; return the values, described.
 
-        `garbage`: memory that the first call allocates holds garbage at first.
+        `garbage`: memory that the first call allocates holds garbage at first. All outputs are kept.
         """
         self._slots_at(recipe, offsets)
         calls: list[dict[str, Any]] = []
@@ -154,7 +154,7 @@ class _Handler:
         return {"calls": calls}
 
     def _describe(self, value: Any) -> Any:
-        """A tensor by its type, address and layout; the rest as it is."""
+        """Describe a tensor by its dtype, address and layout, and other values as they are."""
         torch = self._torch
         if isinstance(value, torch.Tensor):
             if type(value) is not torch.Tensor or value.layout is not torch.strided:
@@ -181,16 +181,18 @@ class _Handler:
         return {"strange": f"a {type(value).__name__}"}
 
     def _describe_failure(self, error: BaseException) -> dict[str, Any]:
+        """Describe an exception, and whether the device accepts no more work."""
         return {**_describe_error(error), "lost": self.memory.has_failed()}
 
     def _export(self, addresses: list[int]) -> dict[str, Any]:
-        """Handles of the allocations that have these addresses."""
+        """Return handles of the allocations at these addresses."""
         return {"segments": self.memory.export(addresses)}
 
     def _trace(self) -> dict[str, Any]:
-        """Call the kernel on every slot; seconds on the device by what ran there, as torch's profiler (CUPTI) has them.
+        """Call the kernel on every slot; return device seconds by kernel name, from torch's profiler (CUPTI).
 
-        Asked of a process of its own: whoever was traced once launches a little more slowly from then on.
+        This is done in a process of its own: a process that was traced once launches a little more slowly from then
+        on.
         """
         torch = self._torch
         seconds: dict[str, float] = {}
@@ -206,33 +208,34 @@ class _Handler:
         return {"trace": seconds}
 
     def _call_all(self) -> None:
+        """Call the kernel on every slot, and wait for it."""
         for args, kwargs in self._slots:
             self._kernel(*args, **kwargs)
         self.memory.wait()
 
     def _renew(self) -> dict[str, Any]:
-        """Let go of the arguments and of the outputs."""
+        """Drop the arguments and the outputs."""
         self._outputs, self._slots = [], []
         gc.collect()
         return {"renewed": True}
 
     def _release(self) -> dict[str, Any]:
-        """Let go of all, and give the memory back."""
+        """Drop arguments and outputs, and give the memory back."""
         self._renew()
         self.memory.release()
         return {"released": True}
 
     def _prepare_timing(self) -> dict[str, Any]:
-        """Let no call be charged with memory that an earlier one has freed."""
+        """Keep freed memory, so that no call pays for memory that an earlier one has freed."""
         self.memory.keep_freed()
         return {"prepared": True}
 
     def run_slots(self, gate: int = 0) -> None:
-        """Call the kernel on every slot, then say where the outputs lie: their number, and their addresses; or -1.
+        """Call the kernel on every slot, then send the number of outputs (-1 on failure) and their addresses.
 
-        The clock of the judge runs meanwhile, and stops with the answer. So the answer is short, and made at once.
-        With a number of the `gate` the calls are only launched behind it. What waits for the device there waits until
-        the judge opens the gate because no answer comes.
+        The judge's clock runs meanwhile, and stops with the answer. So the answer is short, and sent at once. With
+        the number of a `gate` the calls are only launched behind it. A kernel that waits for the device there waits
+        until the judge opens the gate because no answer comes.
         """
         kernel, self._outputs = self._kernel, []
         outputs = self._outputs
@@ -260,22 +263,25 @@ class _Handler:
 
 
 def _give_back(*args: Any, **kwargs: Any) -> Any:
+    """Return the first tensor of the arguments: a call without a kernel."""
     first = args[0] if args else next(iter(kwargs.values()))
     return first[0] if isinstance(first, list) else first
 
 
 def _least(first: Any) -> Any:
+    """Run the smallest kernel of PyTorch's."""
     return first.relu()
 
 
 def _flat(outputs: list[Any]) -> list[Any]:
-    """Every tensor of the outputs, one call after the other."""
+    """Return every tensor of the outputs, call by call."""
     if not outputs or not isinstance(outputs[0], (list, tuple)):
         return outputs
     return [tensor for value in outputs for tensor in value]
 
 
 def _describe_error(error: BaseException) -> dict[str, Any]:
+    """Return an exception as JSON: type, message, traceback, and whether it is for lack of memory or of a GPU."""
     with suppress(Exception):
         text = "".join(traceback.format_exception(error))
         message = str(error)
@@ -298,7 +304,7 @@ def _describe_error(error: BaseException) -> dict[str, Any]:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what it was raised from."""
+    """Yield the error, and what it was raised from."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -306,7 +312,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_triton_without_gpu(error: BaseException) -> bool:
-    """Whether Triton chose its driver and found none, or it is not there: torch for the CPU comes without it."""
+    """Return whether Triton found no driver, or is not installed: torch for the CPU comes without it."""
     if isinstance(error, (ImportError, NameError)):
         return str(error.name).partition(".")[0] == "triton"
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -314,9 +320,11 @@ def _is_triton_without_gpu(error: BaseException) -> bool:
 
 
 def _answer(answers: int, message: dict[str, Any]) -> None:
+    """Send a message as one line of JSON."""
     _answer_bytes(answers, json.dumps(message).encode() + b"\n")
 
 
 def _answer_bytes(answers: int, rest: bytes) -> None:
+    """Write all bytes to the descriptor of answers."""
     while rest:
         rest = rest[os.write(answers, rest) :]

@@ -1,1 +1,1 @@
-"""The judge: arguments, truth, correctness and the decision, in a process that kernels do not reach."""
+"""The judge: arguments, truth, correctness and the decision, in a process that kernels cannot reach."""

@@ -1,4 +1,4 @@
-"""Is what a kernel gave, and what it did to its arguments, what the reference says? Decided in the judge's process."""
+"""The check of a kernel's outputs and changed arguments against the reference, in the judge's process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES = {
 
 
 class CallCheck:
-    """A call of the process's kernel on the arguments that lie in `slot`, held against the reference.
+    """A check of one call, on the arguments that lie in `slot`, against the reference.
 
     `slot` are the bytes of each storage as they are after the call, and `arguments` the tensors on them.
     """
@@ -40,7 +40,7 @@ class CallCheck:
         self._bases = [process.memory.address_of(storage) for storage in slot]
 
     def check(self, value: Any) -> Errors:
-        """The errors of the call whose value is described by `value`. Raises Incorrect."""
+        """Return the errors of the call whose value is described by `value`. Raises Incorrect."""
         errors = Errors()
         for place, output in enumerate(self._read_outputs(value)):
             expected = self._reference.outputs[place]
@@ -54,7 +54,7 @@ class CallCheck:
         return errors
 
     def _read_outputs(self, value: Any) -> list[Tensor]:
-        """The outputs of a call. Raises Incorrect where it gives something else than so many plain tensors."""
+        """Read the outputs of a call. Raises Incorrect unless they are as many plain tensors as the reference's."""
         known = self._reference.value
         natives, described = flat_tensors(known), _flat_description(value)
         if not natives and not isinstance(known, (torch.Tensor, list, tuple)):
@@ -71,7 +71,10 @@ class CallCheck:
         return outputs
 
     def _check_mappings(self, outputs: Sequence[tuple[int, int, Tensor]]) -> None:
-        """Whether an output, by its address, is the memory of an argument at another address: it changes with that."""
+        """Check that no output is the memory of an argument mapped at another address.
+
+        Such an output changes when the arguments are inverted. Raises Incorrect.
+        """
         for storage in self._slot:
             storage.bitwise_not_()
         try:
@@ -85,7 +88,7 @@ class CallCheck:
                 storage.bitwise_not_()
 
     def _read_output(self, text: Sequence[Any], place: int) -> Tensor:
-        """An output, read out of the process's memory. Raises Incorrect where it is not laid out as PyTorch's own."""
+        """Read an output from the process's memory. Raises Incorrect where its layout differs from PyTorch's own."""
         address, dtype, shape, stride, room, device, lazy = text
         native = self._reference.outputs[place].native
         wanted, name = str(native.dtype).removeprefix("torch."), f"output {place}"
@@ -112,7 +115,10 @@ class CallCheck:
         return data.view(native.dtype).as_strided(tuple(shape), tuple(stride))
 
     def _check_aliasing(self, native: Tensor, address: int, count: int, place: int) -> None:
-        """Whether an output shares memory with an argument where the schema says so, and nowhere else."""
+        """Check that an output shares memory with an argument where the schema says so, and nowhere else.
+
+        Raises Incorrect.
+        """
         storage = native.untyped_storage().data_ptr()
         own = self._reference.native_storages.get(storage)
         returns = self._operation._schema.returns
@@ -125,7 +131,7 @@ class CallCheck:
 
 
 def _flat_description(value: Any) -> list[list[Any]]:
-    """The tensors of a described value. Raises Incorrect for what is no plain tensor."""
+    """Return the tensors of a described value. Raises Incorrect for what is no plain tensor."""
     if isinstance(value, dict):
         if "strange" in value:
             raise Incorrect("type", Fact.of("no-tensor", type=value["strange"]))
@@ -136,7 +142,7 @@ def _flat_description(value: Any) -> list[list[Any]]:
 
 
 def _check_plain(native: Any, value: Any) -> None:
-    """A number or a truth value, equal to PyTorch's own, or as near as float64 is."""
+    """Check that a number or truth value equals PyTorch's own, floats within 1e-6. Raises Incorrect."""
     if isinstance(value, dict):
         if "float" in value:
             value = float(value["float"])
@@ -157,12 +163,12 @@ def _check_plain(native: Any, value: Any) -> None:
 
 
 def _meaningful(shape: Sequence[int], stride: Sequence[int]) -> list[int]:
-    """The strides that matter: not those of dimensions of one element."""
+    """Return the strides that matter: not those of dimensions of one element."""
     return [] if 0 in shape else [step for size, step in zip(shape, stride, strict=True) if size > 1]
 
 
 def _check_changed(argument: Tensor, expected: Expected) -> Errors:
-    """An argument that the operation changes."""
+    """Compare an argument that the operation changes. Raises Incorrect."""
     if argument.shape != expected.native.shape:
         return Errors()  # resized by the operation: its value is an output, too
     try:
@@ -173,7 +179,10 @@ def _check_changed(argument: Tensor, expected: Expected) -> Errors:
 
 
 def _check_storages(slot: Sequence[Tensor], reference: CallReference, tensors: Sequence[Tensor]) -> None:
-    """All that the operation does not name is as it was: other arguments, and what lies between their elements."""
+    """Check that all other memory is unchanged: other arguments, and the gaps between elements.
+
+    Raises Incorrect.
+    """
     changed = {
         tensors[place].untyped_storage().data_ptr(): tensors[place] for place, _ in reference.arguments
     }
@@ -202,7 +211,7 @@ def _find_ties(
     native: Tensor,
     arguments: tuple[Sequence[Any], Mapping[str, Any]],
 ) -> Tensor | None:
-    """Where output `place` holds places: those at which there is the same value as at PyTorch's own place."""
+    """Return, where output `place` holds indices, those that select the same value as PyTorch's own index."""
     name = str(operation).split(".")[1]
     if PLACES.get(name) != place or output.dtype is not torch.int64:
         return None
@@ -215,9 +224,10 @@ def _find_ties(
         return None
     if output.dim() == x.dim():
         return _same(x.gather(dim, output), x.gather(dim, native))
-    found = _same(x.gather(dim, output.unsqueeze(dim)), x.gather(dim, native.unsqueeze(dim)))
-    return found.squeeze(dim)
+    ties = _same(x.gather(dim, output.unsqueeze(dim)), x.gather(dim, native.unsqueeze(dim)))
+    return ties.squeeze(dim)
 
 
 def _same(first: Tensor, second: Tensor) -> Tensor:
+    """Return where both are equal, or both NaN."""
     return (first == second) | (first.isnan() & second.isnan())

@@ -1,9 +1,9 @@
-"""New values for the arguments of a call: what was computed for other values must be of no help.
+"""New values for the arguments of a call, so that results computed for other values are of no help.
 
-Each number is made smaller by a random share of it, so that it stays in its domain, and keeps its sign. What is sorted
-stays sorted: all of its numbers get the same share. Of integers alone the places change. Where the result does not
-change with that (a sign, a sum of integers), `strong` values change more: the places of floating-point numbers, and
-which integers there are.
+Each number is made smaller by a random share of it, so that it stays in its domain, and keeps its sign. What
+is sorted stays sorted: all of its numbers get the same share. Arguments that are all integers are only
+permuted. Where the result does not change with that (a sign, a sum of integers), `strong` values change more:
+the places of floating-point numbers, and which integers there are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from profkit.kernels.operations.in_float64 import flat_tensors
 
 NOISE = 1 / 8  # the largest share
 POOL = 1 << 21  # random numbers at most, of which each tensor takes some from a random place
-FEWEST = 1 << 16  # of them: two places are seldom the same
+MIN_POOL = 1 << 16  # of them: two places are seldom the same
 TRIES = (
     4  # to change a result: a tensor of n numbers has n - 1 other orders by rolling, and may get one twice
 )
@@ -28,7 +28,7 @@ RENEWED = 256  # of them, each time: nobody learns the pool
 
 
 class Shares:
-    """The pool of random numbers, of at most so many."""
+    """A pool of at most `count` random factors."""
 
     def __init__(self, count: int, device: torch.device) -> None:
         self.random = random.SystemRandom()
@@ -39,19 +39,22 @@ class Shares:
 
 @cache
 def shares_of_checks(device: torch.device) -> Shares:
-    """One pool for the second calls of all tests. Nothing is won by who learns it: what is timed has its own."""
-    return Shares(FEWEST, device)
+    """Return one pool for the second calls of all tests.
+
+    To learn it gains nothing: timed calls have pools of their own.
+    """
+    return Shares(MIN_POOL, device)
 
 
 def device_of(tensors: Sequence[Tensor]) -> torch.device:
-    """Where the first of them lies; the CPU where there is none."""
+    """Return the device of the first tensor; the CPU where there is none."""
     return tensors[0].device if tensors else torch.device("cpu")
 
 
 class FreshValues:
-    """New values for the arguments of a call, of the same shapes and domains.
+    """A writer of new values for the arguments of a call, of the same shapes and domains.
 
-    `shares` are used where they suffice for the largest argument; otherwise, and without them, it draws its own.
+    `shares` are used where they suffice for the largest argument; otherwise it draws its own.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class FreshValues:
         self._contents, self._strong = encoder.contents, strong
         largest = max((content.numel() for content in encoder.contents), default=0)
         if shares is None or len(shares.pool) < 4 * largest:
-            shares = Shares(max(4 * largest, FEWEST), device_of(encoder.contents))
+            shares = Shares(max(4 * largest, MIN_POOL), device_of(encoder.contents))
         self._random, self._generator, self._pool = shares.random, shares.generator, shares.pool
         self._dtypes: dict[int, torch.dtype] = {}
         self._sorted: set[int] = set()
@@ -97,11 +100,12 @@ class FreshValues:
                 place.copy_(source)
 
     def _renew(self) -> None:
+        """Draw some factors of the pool anew."""
         begin = self._random.randrange(len(self._pool) - RENEWED)
         self._pool[begin : begin + RENEWED].uniform_(1 - NOISE, 1, generator=self._generator)
 
     def write_rows(self, region: Tensor, recipe: Recipe) -> None:
-        """Write new values of each call in a region of them, one behind the other; all at once where that can be."""
+        """Write new values of each call in a region of consecutive slots, all at once where possible."""
         count = region.numel() // recipe.slot_bytes
         most = max(
             (self._contents[number].numel() // each.itemsize for number, each in self._dtypes.items()),
@@ -132,7 +136,7 @@ class FreshValues:
             torch.mul(content[:whole].view(dtype), self._factors(count, numbers, number), out=places)
 
     def _factors(self, count: int, numbers: int, number: int) -> Tensor:
-        """By rows the factors of as many numbers; what is sorted has one factor in a row."""
+        """Return the factors of `numbers` values in `count` rows; sorted values have one factor in a row."""
         width = 1 if number in self._sorted else numbers
         step = (len(self._pool) - width) // count
         begin = self._random.randrange(len(self._pool) - width - step * (count - 1))
@@ -140,9 +144,11 @@ class FreshValues:
         return factors.to(_real(self._dtypes[number]))
 
     def _roll(self, source: Tensor) -> Tensor:
+        """Return the values moved by a random number of places."""
         return source.roll(self._random.randrange(1, max(2, source.numel())))
 
     def _scale(self, source: Tensor, target: Tensor) -> None:
+        """Write the values times random factors."""
         step = len(self._pool) // 2
         for first in range(0, source.numel(), step):
             part = slice(first, min(source.numel(), first + step))
@@ -152,7 +158,7 @@ class FreshValues:
             torch.mul(source[part], factors.to(_real(source.dtype)), out=target[part])
 
     def _replace_some(self, values: Tensor) -> None:
-        """Some numbers become others that are there."""
+        """Replace some values by others of the same tensor."""
         count = values.numel()
         length = self._random.randrange(1, count // 4 + 2)
         begin, source = (self._random.randrange(max(1, count - length + 1)) for _ in range(2))
@@ -162,7 +168,7 @@ class FreshValues:
 def choose_values(
     encoder: Encoder, recipe: Recipe, run: Callable[[Sequence[Tensor]], Sequence[Tensor]]
 ) -> FreshValues | None:
-    """Values with which most of the results change; None where none does: such a result could be kept from before.
+    """Return values with which most results change; None where none does, and could be kept from before.
 
     `run` gives PyTorch's own results for the bytes of the arguments' storages.
     """
@@ -180,22 +186,25 @@ def choose_values(
     return best
 
 
-def _differs(one: Tensor, other: Tensor) -> bool:
-    return one.shape != other.shape or not torch.equal(one.nan_to_num(), other.nan_to_num())
+def _differs(first: Tensor, second: Tensor) -> bool:
+    """Return whether two results differ, with NaN taken as 0."""
+    return first.shape != second.shape or not torch.equal(first.nan_to_num(), second.nan_to_num())
 
 
 def _written(values: FreshValues, encoder: Encoder) -> list[Tensor]:
+    """Return storages with new values."""
     storages = [torch.empty_like(content) for content in encoder.contents]
     values.write(storages)
     return storages
 
 
 def _is_inexact(dtype: torch.dtype) -> bool:
+    """Return whether the dtype is of floating-point or complex numbers."""
     return bool(dtype.is_floating_point or dtype.is_complex)
 
 
 def _is_sorted(tensor: Tensor) -> bool:
-    """Whether numbers rise or fall along every row, of more of them than do by chance."""
+    """Return whether numbers rise or fall along every row of four or more, and are not all equal."""
     if tensor.dim() == 0 or tensor.shape[-1] < 4 or tensor.is_complex() or tensor.dtype is torch.bool:
         return False
     for rows in (tensor[(0,) * (tensor.dim() - 1)], tensor):  # most are told by their first row
@@ -206,11 +215,12 @@ def _is_sorted(tensor: Tensor) -> bool:
 
 
 def _real(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype of a complex number's parts; another dtype as it is."""
     return dtype.to_real() if dtype.is_complex else dtype
 
 
 def _first_tensors(encoder: Encoder, recipe: Recipe) -> list[tuple[int, Tensor]]:
-    """The first tensor in each storage that has one, with the number of the storage."""
+    """Return the first tensor in each storage that has one, with the number of the storage."""
     args, kwargs = decode(recipe.body, encoder.contents)
     by_address = {
         content.untyped_storage().data_ptr(): place for place, content in enumerate(encoder.contents)

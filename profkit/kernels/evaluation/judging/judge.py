@@ -1,6 +1,7 @@
-"""The judge: a worker that owns arguments, truth, clock and decision, and gives every test exactly one status.
+"""The judge: a worker that owns arguments, truth, clock and decision, and gives each test exactly one status.
 
-It runs two processes of its own: the candidate, which has the kernels, and the reference, which has PyTorch's.
+It runs two processes of its own: the candidate, which has the kernels, and the reference, which has
+PyTorch's.
 """
 
 from __future__ import annotations
@@ -63,15 +64,15 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 TRACEBACK = 4000  # characters
 TRACED_CALLS = 8
-MOST_NAMED = 12  # operations whose kernels no test calls
+MAX_NAMED = 12  # operations whose kernels no test calls
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 
 
 class Judge:
     """The handler of a judge worker; `logs` is the folder for what kernels print.
 
-    `patient`: it was started with OMP_WAIT_POLICY=passive, so that its threads do not disturb what is timed by waiting
-    busily; the processes of kernels get none of that.
+    `patient`: it was started with OMP_WAIT_POLICY=passive, so that its threads do not disturb timed calls by
+    waiting busily; the processes of kernels do not inherit that.
     """
 
     def __init__(self, logs: str, number: int = 0, patient: bool = False) -> None:
@@ -91,9 +92,9 @@ class Judge:
         self._threads = 1
 
     def open(self, settings: dict[str, Any]) -> Json:
-        """Start both processes. The first worker lists the tests, and measures what the device can do at most.
+        """Start both processes. The first worker also lists the tests, and measures the device's ceilings.
 
-        What makes no sense to it is `usage`: a message, and what to type instead.
+        A setting that makes no sense is returned as `usage`: a message, and what to type instead.
         """
         first = bool(settings.pop("first"))
         try:
@@ -103,6 +104,7 @@ class Judge:
             return {"usage": [error.message, error.fix]}
 
     def _open(self, settings: dict[str, Any]) -> dict[str, Json]:
+        """Apply the settings and start the processes; return the device and the versions."""
         adopt_orphans()
         shield()
         self._settings = codec.from_plain_data(JudgeSettings, settings)
@@ -125,7 +127,7 @@ class Judge:
         return {"device": described["device"], "versions": described["versions"]}
 
     def _describe(self) -> dict[str, Json]:
-        """The tests, and what else a whole evaluation is told once."""
+        """Return the tests, and what else an evaluation needs once."""
         chosen, source = self._settings, self._open_source()
         tests, without = self._list_tests(Selection(chosen.operations, chosen.dtype))
         about: dict[str, Json] = {
@@ -141,7 +143,7 @@ class Judge:
         return about
 
     def _without_test(self, source: KernelSource, tests: Sequence[EvaluationTest]) -> Iterator[Fact]:
-        """That kernels of a user's own were taken by no test, where all were asked for."""
+        """Yield a note of the user's own kernels that no test calls, where all operations were wanted."""
         chosen = self._settings
         if chosen.operations or chosen.source.kind not in ("file", "directory"):
             return
@@ -150,8 +152,8 @@ class Judge:
         left = sorted({name.partition(".")[0] for name in source.operations()} - tested)
         if left:
             more = "" if chosen.suite == "opinfo" else "; --suite opinfo has more operations"
-            names = ", ".join(left[:MOST_NAMED])
-            rest = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+            names = ", ".join(left[:MAX_NAMED])
+            rest = f" and {len(left) - MAX_NAMED} more" if len(left) > MAX_NAMED else ""
             yield Fact.of("kernels-without-test", suite=chosen.suite, names=names + rest, more=more)
 
     def use(
@@ -161,7 +163,7 @@ class Judge:
         function: FunctionOperation | None = None,
         timing: PairOptions | None = None,
     ) -> None:
-        """Judge the tests of another suite, and other kernels where the source is another one; after `open`.
+        """Judge the tests of another suite, and other kernels where the source differs; called after `open`.
 
         `function` is the reference in place of PyTorch's own operations.
         """
@@ -181,7 +183,7 @@ class Judge:
             self._make_tracer(source)
 
     def run(self, data: Any) -> Json:
-        """The result of one test. `data` may name other kernels than those that it was opened with."""
+        """Return the result of one test as plain data. `data` may name other kernels than `open` did."""
         if data.get("source"):
             self.use(self._suite, codec.from_plain_data(SourceRequest, data["source"]))
         if data.get("ceilings"):
@@ -191,7 +193,7 @@ class Judge:
         return codec.to_plain_data(result)
 
     def judge(self, test: EvaluationTest) -> TestResult:
-        """The one result of a test."""
+        """Judge a test and return its one result."""
         begin = perf_counter()
         use_threads(1)
         result = TestResult(test, "skipped")
@@ -218,7 +220,7 @@ class Judge:
         self._device.close()
 
     def _release(self, call_bytes: int) -> None:
-        """What a large test leaves in the processes' allocators the next one of another process may need."""
+        """Release the memory that a large test leaves in the processes' allocators: the next one may need it."""
         if not self._device.is_large(call_bytes):
             return
         for process in filter(None, (self._candidate, self._reference, self._tracer)):
@@ -228,7 +230,7 @@ class Judge:
                 process.kill()
 
     def _judge_safely(self, trial: Trial, result: TestResult) -> TestResult:
-        """A fault of profkit's own costs one test, and is no kernel's."""
+        """Judge a trial so that a fault of profkit's own costs one test, and is not held against the kernel."""
         try:
             return self._judge(trial, result)
         except MachineError as fault:
@@ -240,9 +242,9 @@ class Judge:
             return replace(result, status="lost", reason=reason, traceback=text)
 
     def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
-        """The tests, and the operations that have none because there is no kernel for them.
+        """Return the tests, and the operations that have none because there is no kernel for them.
 
-        One that was asked for by name stays: its kernel is missing.
+        An operation that was wanted by name stays: its kernel is missing.
         """
         only = set(self._settings.only)
         tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
@@ -251,18 +253,22 @@ class Judge:
         return left, tuple(sorted(missing))
 
     def _has_kernel(self, operation: str) -> bool:
-        """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
+        """Return whether the source has a kernel, by names alone: no file of kernels is run here.
+
+        An operation that was wanted by name counts as there.
+        """
         if any(names_it(wanted, operation) for wanted in self._settings.operations):
             return True
         return self._open_source().has_kernel(operation)
 
     def _open_source(self) -> KernelSource:
+        """Return the source of the kernels, opened once."""
         if self._source is None:
             self._source = open_source(self._settings.source)
         return self._source
 
     def _make_trial(self, test: EvaluationTest) -> Trial:
-        """The test made concrete. Raises what `Trial` raises, and Skip where its arguments are too large to share."""
+        """Make the test concrete. Raises what `Trial` raises, and Skip where its arguments are too large to share."""
         seed = self._settings.seed_of(test.id)
         trial = Trial(self._suite, test, seed, self._device, self._threads, self._function)
         needed = trial.recipe.slot_bytes
@@ -271,6 +277,7 @@ class Judge:
         return trial
 
     def _judge(self, trial: Trial, result: TestResult) -> TestResult:
+        """Load the kernel, check it, time it, and return the result with its status."""
         test = trial.test
         assert self._candidate is not None
         assert self._reference is not None
@@ -299,6 +306,7 @@ class Judge:
             return _ended(self._candidate, _without_times(result), ended)
 
     def _time(self, trial: Trial, result: TestResult) -> TestResult:
+        """Time a correct kernel and return the result with speed-up, bounds and remarks. Raises Cheat."""
         candidate, reference = self._candidate, self._reference
         assert candidate is not None
         assert reference is not None
@@ -309,8 +317,8 @@ class Judge:
         timer = TrialTimer(trial, fresh, candidate, self._device, self._settings)
         try:
             timer.begin(reference)
-            times, luck = timer.confirm(timer.time(reference), reference)
-            said = (*luck, *self._device.remarks())
+            times, unconfirmed = timer.confirm(timer.time(reference), reference)
+            said = (*unconfirmed, *self._device.remarks())
             if early := self._device.find_early_work():
                 raise Cheat(early)
         except ReferenceFailed as failed:
@@ -343,7 +351,7 @@ class Judge:
         )
 
     def _trace(self, trial: Trial) -> tuple[float | None, Fact | None]:
-        """The share of the device's time in kernels of the candidate's own, and what is to be said of that."""
+        """Return the share of the device's time in kernels of the candidate's own, and a remark about it."""
         tracer = self._tracer
         if tracer is None:
             return None, None
@@ -356,14 +364,17 @@ class Judge:
         return (own.share, own.remark) if own is not None else (None, Fact("nothing-ran"))
 
     def _make_tracer(self, source: SourceRequest) -> None:
-        """On a device, the process that shows which kernels are launched; of PyTorch's own nobody asks."""
+        """Start, on a device, the process that shows which kernels are launched; PyTorch's own need none."""
         if self._tracer is not None:
             self._tracer.close()
         traces = self._device.device.type == "cuda" and source.kind != "aten"
         self._tracer = self._process(source, "tracer", kept=self._kept) if traces else None
 
     def _least_seconds(self, bytes_: int, flops: float | None, dtype: str) -> float | None:
-        """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""
+        """Return the seconds that the hardware needs at least, by arithmetic and by memory; None if unknown.
+
+        Memory counts only where no cache holds that many bytes.
+        """
         roofs = self._roofs.get(dtype, self._roofs.get("", MeasuredCeilings()))
         by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
         is_cached = bytes_ <= self._device.cached_bytes()
@@ -371,6 +382,7 @@ class Judge:
         return max(by_flops, by_bytes) or None
 
     def _process(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> KernelProcess:
+        """Create a kernel process of that source, with a log of its own."""
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
@@ -383,13 +395,17 @@ class Judge:
 
 
 def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
+    """Return the result of a test whose process ended."""
     process.kill()
     status = STATUSES.get(ended.status, "lost")
     return replace(result, status=status, reason=Fact.message(ended.reason), last_line=ended.last_line)
 
 
 def _raised(result: TestResult, error: KernelError, status: TestStatus) -> TestResult:
-    """What the kernel, or its file, raised. Where there is a GPU, none is left out for saying that it needs one."""
+    """Return the result of a kernel, or a file, that raised an exception.
+
+    It is not run for lack of a GPU only where there is none.
+    """
     if error.needs_gpu and not torch.cuda.is_available():
         return replace(result, status="not-run", reason=Fact("needs-gpu"))
     return replace(
@@ -403,7 +419,7 @@ def _raised(result: TestResult, error: KernelError, status: TestStatus) -> TestR
 
 
 def _with_errors(result: TestResult, errors: Errors | None) -> TestResult:
-    """With how large its errors are; where nothing at all is allowed, no share of that is one."""
+    """Return the result with the size of its errors; no share where no error at all is allowed."""
     if errors is None:
         return result
     return replace(
@@ -415,16 +431,20 @@ def _with_errors(result: TestResult, errors: Errors | None) -> TestResult:
 
 
 def _without_times(result: TestResult) -> TestResult:
+    """Return the result without its times."""
     return replace(result, speedup=None, seconds=None, reference_seconds=None)
 
 
 def _own_folder(evaluation: Path) -> Path:
-    """The folder of an evaluation; where others lie beside it, to which it will be compared, that of all of them."""
+    """Return the folder that kernels must not write to.
+
+    That is the evaluation's, or its parent where other evaluations, to which it will be compared, lie beside it.
+    """
     shared = evaluation.parent.resolve() in map(Path, _SHARED)
     return evaluation.parent if not shared and any(evaluation.parent.glob("*/run.json")) else evaluation
 
 
 def _message(error: BaseException) -> Fact:
-    """Its first line, with its kind."""
+    """Return the exception's type and the first line of its message."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return Fact.message(f"{type(error).__name__}: {line[:200]}")

@@ -1,15 +1,15 @@
-"""What pairs of times say: the speed-up with its interval, and FASTER, SAME, SLOWER or AMBIGUOUS.
+"""Paired timing of kernel and reference: the speed-up, its interval, and its word.
 
-Which is faster, the kernel or the reference? Paired batches of calls, by the judge's own clock.
+The word is FASTER, SAME, SLOWER or AMBIGUOUS.
 
-A batch calls a kernel once on each of several arguments, which were written into its memory right before, while the
-process was stopped: each call has other values, and what one batch computed is no help to the next. The clock runs
-from before the process is woken until it says where its outputs lie; then it is stopped, and the outputs of a call
-chosen at random are read and verified. The reference runs in a process of the same kind, under the same clock, on the
-same values. What such a batch takes without a kernel is measured, too, and taken off both. Of two pairs each process is
-first in one, and its arguments are written first in one. From round to round the arguments lie in other memory, so that
-no process has the luck of a good place for long: a round is one answer, and how far rounds lie apart is how far they
-may be off.
+A batch calls a kernel once on each of several arguments, which were written into its memory right before,
+while the process was stopped: each call has other values, and results of one batch are no help to the next.
+The judge's clock runs from before the process is woken until it says where its outputs lie; then it is
+stopped, and the outputs of a call chosen at random are read and verified. The reference runs in a process of
+the same kind, under the same clock, on the same values. The time of such a batch without a kernel is
+measured, too, and subtracted from both. Of two pairs each process is first in one, and its arguments are
+written first in one. From round to round the arguments lie in other memory, so that no process profits from a
+good place for long: a round is one observation, and the spread of rounds is the uncertainty.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SLICE_SECONDS = 1e-3
 
 
 class Pair(NamedTuple):
-    """Seconds of one call of each, in which round, and whether a process waited for a processor meanwhile."""
+    """Seconds per call of each process, the round, and whether a process waited for a processor meanwhile."""
 
     round: int
     reference: float
@@ -57,7 +57,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class FreshCall:
-    """What is timed: a call whose arguments get new values each time, and which gives so many `outputs`."""
+    """The call that is timed: its arguments get new values each time, and it has that many `outputs`."""
 
     recipe: Recipe
     contents: Sequence[Tensor]  # of the arguments that it was checked on
@@ -70,12 +70,12 @@ class Unlaunched(Exception):
 
 
 class ReferenceFailed(Exception):
-    """PyTorch's own kernel failed, or its process ended: nothing is said of the candidate."""
+    """PyTorch's own kernel failed, or its process ended: that says nothing of the candidate."""
 
 
 @contextmanager
 def blaming(reference: KernelProcess) -> Iterator[None]:
-    """What goes wrong is the reference's own fault. Raises ReferenceFailed."""
+    """Turn failures inside the block into the reference's own. Raises ReferenceFailed."""
     try:
         yield
     except (KernelError, WorkerEnded) as error:
@@ -84,21 +84,22 @@ def blaming(reference: KernelProcess) -> Iterator[None]:
 
 
 def calls_in_batch(estimate: float, call_bytes: int, limits: BatchLimits) -> int:
-    """How many calls are timed at a time. `estimate`: seconds of one; `call_bytes`: that it needs."""
+    """Return how many calls are timed together. `estimate`: seconds of a call; `call_bytes`: the bytes it needs."""
     by_time = int(limits.seconds / max(estimate, 1e-7)) + 1
     return max(1, min(limits.calls, by_time, limits.bytes // max(1, call_bytes)))
 
 
 def fit_gate(candidate: KernelProcess, reference: KernelProcess, call: FreshCall, count: int) -> int:
-    """How many calls of both can wait at the gate: at most `count`, 0 where not even one can.
+    """Return how many calls of both can wait at the gate: at most `count`, 0 where not even a single call can.
 
-    A device takes some 1,000 launches ahead, and a kernel that waits for the device never comes to an end behind it. A
-    batch that is over at once tells nothing: 0, too.
+    A device queues some 1,000 launches, and a kernel that waits for the device never returns behind the gate. A
+    batch that is over at once cannot be measured: 0, too.
+
     Raises KernelError and WorkerEnded of the candidate, and ReferenceFailed.
     """
 
     def run(process: KernelProcess, calls: int) -> float | None:
-        """Seconds of so many calls; None where they cannot wait."""
+        """Return the seconds of that many calls; None where they cannot wait."""
         for slot in process.place(call.recipe, calls):
             copy_storages(call.contents, slot)
         return None if process.launch_slots(calls * call.outputs) is None else process.run_launched()
@@ -117,8 +118,8 @@ def fit_gate(candidate: KernelProcess, reference: KernelProcess, call: FreshCall
 class PairedBatches:
     """Both processes with the arguments of `count` calls, which are laid out anew for each round of pairs.
 
-    On a device those of all calls are written at once, and not one call's after the other. `gated`: the calls are
-    launched before these are written, and the device's time alone is measured (see `fit_gate`).
+    On a device the arguments of all calls are written at once, not call by call. `gated`: the calls are launched
+    before their arguments are written, and the device's time alone is measured (see `fit_gate`).
     """
 
     def __init__(
@@ -152,8 +153,8 @@ class PairedBatches:
     def renew(self, *, pinned: bool) -> None:
         """Lay the arguments out in other memory.
 
-        Where pages lie decides what a cache holds of them: by up to a tenth of a time, for as long as they lie there.
-        `pinned`: both get one and the same processor, and the judge the others.
+        The place of pages decides which of them a cache holds, which changes a time by up to a tenth for as long as
+        they lie there. `pinned`: both processes get the same processor, and the judge the others.
         """
         if pinned and len(self._processors) > 1:
             processor = self._secret.choice(self._processors)
@@ -170,7 +171,7 @@ class PairedBatches:
         self._kept = [torch.empty_like(storage) for storage in self._slots[self._reference][0]]
 
     def _stage(self) -> None:
-        """Where arguments wait until they are due, laid out as both processes have them."""
+        """Make the memory where arguments wait until they are due, laid out as in both processes."""
         region, slots = self._reference.region, self._slots[self._reference]
         assert region is not None
         if not self._gated:
@@ -185,6 +186,7 @@ class PairedBatches:
         ]
 
     def _lay_out(self, process: KernelProcess) -> None:
+        """Lay the arguments out anew in one process."""
         process.renew()
         self._slots[process] = process.place(self._call.recipe, self._count, self._order)
         process.prepare_timing()
@@ -192,9 +194,9 @@ class PairedBatches:
             process.region.copy_(self._staged)  # what lies there is an argument, whatever runs too early
 
     def run_pairs(self, number: int) -> list[Pair]:
-        """Two pairs of round `number`: both run first once, and the arguments of both are written first once.
+        """Run two pairs of round `number`: each process runs first once, and is written first once.
 
-        Where a process waited in one of them, neither is a fair pair.
+        Where a process waited for a processor in either, neither is a fair pair.
         """
         written, run = (self._secret.sample(self._both, 2) for _ in range(2))
         pairs = [self._run_pair(number, written, run), self._run_pair(number, written[::-1], run[::-1])]
@@ -202,7 +204,7 @@ class PairedBatches:
         return [pair._replace(waited=waited) for pair in pairs]
 
     def _run_pair(self, number: int, written: Sequence[KernelProcess], run: Sequence[KernelProcess]) -> Pair:
-        """Write new values, and time both on them; what is written later is warmer."""
+        """Write new values, and time both on them; the process that is written later has warmer caches."""
         self._chosen = self._secret.randrange(self._count)
         if self._gated:
             self._launch(run)
@@ -252,17 +254,18 @@ class PairedBatches:
         self._candidate.introduce(self._launched[self._candidate])
 
     def _run_launched(self, process: KernelProcess) -> float:
-        """Seconds of a batch, and of bringing it its arguments: that is the same for both, and for an empty batch."""
+        """Return the seconds of a batch and of copying its arguments, which both and an empty batch share."""
         region, staged = process.region, self._staged
         assert region is not None
         assert staged is not None
         return process.run_launched(lambda: region.copy_(staged))
 
     def _blaming(self, process: KernelProcess) -> AbstractContextManager[None]:
+        """Return a context that blames failures on the reference if `process` is the reference."""
         return blaming(self._reference) if process is self._reference else nullcontext()
 
     def _empty_batch_seconds(self, process: KernelProcess) -> float:
-        """What a batch takes whose kernel gives back its first argument."""
+        """Return the seconds of a batch whose kernel returns its first argument."""
         operation = process.operation
         process.load("")
         times = []
@@ -277,6 +280,7 @@ class PairedBatches:
         return min(times)  # a disturbed one would be taken off every time
 
     def _write_one_by_one(self, both: Sequence[KernelProcess]) -> None:
+        """Write new values call by call, to both processes in that order."""
         for place, (values, copies) in enumerate(zip(*(self._slots[each] for each in both), strict=True)):
             self._call.fresh.write(values)
             copy_storages(values, copies)
@@ -284,50 +288,55 @@ class PairedBatches:
                 copy_storages(values, self._kept)
 
     def can_verify(self) -> bool:
-        """Whether the results of the last pair lie in memory of the candidate that can be read."""
+        """Return whether the results of the last pair lie in readable memory of the candidate."""
         return not self._candidate.memory.unknown(self._own_addresses())
 
     def introduce(self) -> None:
-        """Let it be read from now on. What the last pair gave is no proof any more: the candidate has run meanwhile."""
+        """Make the results readable from now on.
+
+        Those of the last pair prove nothing any more, since the candidate has run meanwhile.
+        """
         self._candidate.introduce(self._addresses)
 
     def _own_addresses(self) -> Sequence[int]:
+        """Return the addresses of the outputs of the chosen call."""
         outputs = self._call.outputs
         return self._addresses[self._chosen * outputs : (self._chosen + 1) * outputs]
 
     def chosen_call(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[int]]:
-        """A call of the last pair, for `Verify`: both were timed, whose caches verifying takes."""
+        """Return a call of the last pair, for `Verify`, which must come after both were timed: it uses their caches."""
         return self._kept, self._slots[self._candidate][self._chosen], self._own_addresses()
 
 
 def _use_processors(processors: Sequence[int]) -> None:
-    """Where this process itself may run."""
+    """Restrict this process to these processors."""
     with suppress(OSError, AttributeError):
         os.sched_setaffinity(0, processors)
 
 
 def threads_busy(batches: Sequence[tuple[float, float]]) -> float:
-    """Processor seconds over wall seconds, of the median batch: the first one starts threads."""
+    """Return CPU seconds over wall seconds of the median batch; the first batch also starts threads."""
     return median([busy / seconds for seconds, busy in batches])
 
 
 # ---------------------------------------------------------------- rounds of pairs
 
-FEWEST_ROUNDS = 6  # of fewer no interval is known
+MIN_ROUNDS = 6  # of fewer no interval is known
 CONFIDENCE = 0.95
 SURE = 0.999  # of FASTER and SLOWER: a suite has hundreds of tests, and a busy machine that is taken for a quiet one
 
 
 def undisturbed(pairs: Sequence[Pair]) -> Sequence[Pair]:
-    """Those in which nobody waited; all, where those are of too few rounds."""
+    """Return the pairs in which nobody waited; all, where those are of too few rounds."""
     quiet = [pair for pair in pairs if not pair.waited]
-    return quiet if len({pair.round for pair in quiet}) >= FEWEST_ROUNDS else pairs
+    return quiet if len({pair.round for pair in quiet}) >= MIN_ROUNDS else pairs
 
 
 def find_speedup(pairs: Sequence[Pair], options: PairOptions, confidence: float = CONFIDENCE) -> Speedup:
-    """The middle of the rounds' median ratios, with its interval by the signed-rank test.
+    """Return the median of the rounds' median ratios, with its interval by the signed-rank test.
 
-    A round is the unit: all of its pairs share where their memory lies, so a hundred of them are one answer.
+    A round is the unit: all of its pairs share the place of their memory, so a hundred of them are one
+    observation.
     """
     rounds: dict[int, list[float]] = {}
     for pair in pairs:
@@ -342,7 +351,10 @@ def find_speedup(pairs: Sequence[Pair], options: PairOptions, confidence: float 
 
 
 def _is_sure(ratios: Sequence[float], floor: float) -> bool:
-    """Whether one side is faster; so few rounds that no interval is so sure must all lie beyond the floor."""
+    """Return whether one side is surely faster.
+
+    Rounds too few for an interval of that confidence must all lie beyond the floor.
+    """
     interval = signed_rank_interval(ratios, SURE)
     if interval is None:
         return min(ratios) > log(1 + floor) or max(ratios) < -log(1 + floor)
@@ -350,17 +362,17 @@ def _is_sure(ratios: Sequence[float], floor: float) -> bool:
 
 
 def is_decided(speedup: Speedup, options: PairOptions) -> bool:
-    """Whether more pairs would change nothing."""
+    """Return whether more pairs would change nothing."""
     return log(speedup.high / speedup.low) / 2 <= options.precision and speedup.word != "AMBIGUOUS"
 
 
-ROUNDS, MOST_ROUNDS = 20, 60  # in which the time is spent
+ROUNDS, MAX_ROUNDS = 20, 60  # in which the time is spent
 EARLY_CONFIDENCE = 0.99  # to end before the time is over: who looks after each round sees more than there is
 WARM_SECONDS = 0.02  # a round begins with a pair that is not counted, and with two where they are short
 VERIFY_SHARE = 0.25  # of the time
 OTHERS = 0.15  # of all processors' time: beyond it what others do moves medians, and no interval shows it
-FEWEST_VERIFIED = 3
-MOST_UNREAD = 3  # times that memory was given back meanwhile
+MIN_VERIFIED = 3
+MAX_UNREAD = 3  # times that memory was given back meanwhile
 
 # Verify one timed call: the bytes of its storages before, and after it, and the addresses of its outputs. False where
 # the memory at these addresses was not the one that was open.
@@ -368,12 +380,12 @@ Verify = Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[int]], bool]
 
 
 class Unverified(FactError):
-    """Nothing is known of what the timed calls gave."""
+    """The outputs of the timed calls could not be checked."""
 
 
 @dataclass(frozen=True)
 class PairedTimes:
-    """What was measured: seconds of one call of each, and how many outputs were verified."""
+    """The measurement: seconds per call of each process, and how many outputs were verified."""
 
     speedup: Speedup
     seconds: float
@@ -399,8 +411,9 @@ def time_pairs(
 ) -> PairedTimes:
     """Time the loaded kernels of both processes on fresh arguments, `count` calls at a time.
 
-    Pairs in which a process waited for a processor are left out while enough others are there. Where half of them did,
-    or others had much of the processors, the machine is busy: `disturbed` says so, and the speed-up is AMBIGUOUS.
+    Pairs in which a process waited for a processor are left out while enough others are there. Where half of them
+    did, or others had much of the processors, the machine is busy: `disturbed` says so, and the speed-up is
+    AMBIGUOUS.
 
     Raises what `verify` raises, KernelError and WorkerEnded of the candidate, ReferenceFailed, Unverified, and
     MachineError.
@@ -410,7 +423,7 @@ def time_pairs(
     pairs: list[Pair] = []
     with ExitStack() as cleanup:
         bench = PairedBatches(candidate, reference, call, count, cleanup, gated=gated)
-        for number in range(MOST_ROUNDS):
+        for number in range(MAX_ROUNDS):
             bench.renew(pinned=pinned)
             warm = perf_counter()
             bench.run_pairs(number)
@@ -422,20 +435,20 @@ def time_pairs(
                 before = perf_counter()
                 if not bench.can_verify():  # its memory is new: it can be read from the next pair on
                     bench.introduce()
-                elif verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * (before - begin):
+                elif verified < MIN_VERIFIED or spent_verifying < VERIFY_SHARE * (before - begin):
                     if verify(*bench.chosen_call()):
                         verified += 1
-                    elif (unread := unread + 1) > MOST_UNREAD:
+                    elif (unread := unread + 1) > MAX_UNREAD:
                         raise Unverified(Fact("gives-memory-back"))
                     spent_verifying += perf_counter() - before
                 if perf_counter() > round_end:
                     break
-            if number + 1 < FEWEST_ROUNDS:
+            if number + 1 < MIN_ROUNDS:
                 continue
             is_over = perf_counter() - begin > options.budget
             if is_over or is_decided(find_speedup(undisturbed(pairs), options, EARLY_CONFIDENCE), options):
                 break
-    if verified < FEWEST_VERIFIED:
+    if verified < MIN_VERIFIED:
         raise Unverified(Fact.of("new-memory-each-time", verified=verified))
     chosen_pairs = undisturbed(pairs)
     quiet = sum(not pair.waited for pair in pairs)

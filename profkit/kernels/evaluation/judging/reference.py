@@ -1,20 +1,21 @@
-"""What an operation must give: PyTorch's own result, the result in float64, and how far rounding may lie from that.
+"""The expected result of an operation: PyTorch's own, the result in float64, and the allowed rounding error.
 
-Allowed of one number, with the unit roundoff u of its dtype and v = 2^-24 of float32, in which kernels add up:
+Allowed of one number, with the unit roundoff u of its dtype and v = 2^-24 of float32, in which kernels add
+up:
 
     |y - t| <= SAFETY * (u |t| + e + sqrt(L) v (|t| + c)) + m
 
-t is the value in float64 (complex128) on the same arguments. e is the error of PyTorch's own result n there: |n - t|,
-or the largest error of (nearly) all numbers, absolute or relative to |t|, whichever is smaller for this one; and where
-that is not enough, also the largest of this number on arguments a few roundoffs away, since n may be right by luck. c
-is how much t moves when each floating-point argument moves by its own size at random, measured with a tiny step: the
-condition of the operation, so that cancellation allows what it must (Higham, "Accuracy and Stability of Numerical
-Algorithms", 2002, section 1.6). L is how many numbers are added up behind one, and sqrt(L) for L the bound by
-probability (Higham and Mary, 2019). m is the smallest number of the dtype. A jump, as of floor(x) at an integer, allows
-nothing beyond e.
+t is the value in float64 (complex128) on the same arguments. e is the error of PyTorch's own result n there:
+|n - t|, or the largest error of (nearly) all numbers, absolute or relative to |t|, whichever is smaller for
+this number; and where that is not enough, also the largest error of this number on arguments a few roundoffs
+away, since n may be exact by chance. c is how much t moves when each floating-point argument moves by its own
+size at random, measured with a tiny step: the condition of the operation, so that cancellation allows what it
+must (Higham, 'Accuracy and Stability of Numerical Algorithms', 2002, section 1.6). L is how many numbers are
+added up for one result, and sqrt(L) for L the probabilistic bound (Higham and Mary, 2019). m is the smallest
+number of the dtype. A jump, as of floor(x) at an integer, allows nothing beyond e.
 
-PyTorch's own kernel keeps within it by construction; one that rounds once more than PyTorch's does keeps within it,
-too, and one that computes in half precision what PyTorch computes in float32 does not.
+PyTorch's own kernel keeps within the bound by construction; so does one that rounds once more than PyTorch's,
+and one that computes in half precision what PyTorch computes in float32 does not.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tenso
 # Arguments that normalizations change in training, whatever their schema says.
 UNDECLARED = ("running_mean", "running_var")
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
-MANY = 1000
+MIN_FOR_RARE = 1000
 CONTRACTION = re.compile(r"(^|_|add|b)(mm|mv)($|_)|dot|conv|linear|attention|matmul")  # names of operations
 
 
 @dataclass(frozen=True)
 class CallReference:
-    """What a call must give, and what it must do to its arguments.
+    """The expected results of a call, and its expected changes to its arguments.
 
-    `value` is PyTorch's own value as it was returned. `storages` are the bytes of the arguments' storages after the
-    call.
+    `value` is PyTorch's own value as it was returned. `storages` are the bytes of the arguments' storages after
+    the call.
     """
 
     value: Any
@@ -63,9 +64,10 @@ class CallReference:
 
 @dataclass(frozen=True, eq=False)
 class FunctionOperation:
-    """A function of a user's in the place of an operation of torch's: of what it does nothing is known beforehand.
+    """A user's function in place of an operation of torch's: nothing is known beforehand of what it does.
 
-    `request` brings it to the process of the reference. It changes no argument, and may add up as a product does.
+    `request` brings it to the process of the reference. It is taken to change no argument, and to add up as a
+    product does.
     """
 
     function: Callable[..., Any]
@@ -74,26 +76,26 @@ class FunctionOperation:
     _schema: ClassVar[Any] = SimpleNamespace(arguments=(), returns=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives."""
+        """Call the function."""
         return self.function(*args, **kwargs)
 
     def __str__(self) -> str:
-        """As torch names its own."""
+        """Return a name as torch's operations have."""
         return "python.dot_of_a_function.default"
 
 
 def is_random(operation: Any) -> bool:
-    """Whether its values are drawn at random."""
+    """Return whether the operation's values are drawn at random."""
     return torch.Tag.nondeterministic_seeded in operation.tags
 
 
 def leaves_unwritten(operation: Any) -> bool:
-    """Whether the values of what it gives are undefined: empty and its kind."""
+    """Return whether the values of its result are undefined, as those of `empty`."""
     return str(operation).split(".")[1].startswith(("empty", "new_empty", "_empty", "resize"))
 
 
 def argument_of(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]], name: str) -> Any:
-    """The argument of that name in the operation's schema, or its default; None where it has none."""
+    """Return the argument of that name in the operation's schema, or its default; None where it has none."""
     args, kwargs = arguments
     for place, argument in enumerate(operation._schema.arguments):
         if argument.name == name:
@@ -103,7 +105,7 @@ def argument_of(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any
 
 
 def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[int]:
-    """Which tensors of the arguments, counted in their order, the operation may change."""
+    """Return which tensors of the arguments, counted in their order, the operation may change."""
     positional, named = _written_arguments(operation)
     if not named:
         return set()
@@ -121,7 +123,7 @@ def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any
 
 @cache
 def _written_arguments(operation: Any) -> tuple[Sequence[bool], Collection[str]]:
-    """Of each positional argument whether it may be changed, and the names of all that may be."""
+    """Return for each positional argument whether it may be changed, and the names of all that may be."""
     schema = operation._schema.arguments
     written = {
         argument.name
@@ -132,7 +134,7 @@ def _written_arguments(operation: Any) -> tuple[Sequence[bool], Collection[str]]
 
 
 def run_natively(operation: Any, make: Make, *, garbage: bool = False) -> CallReference:
-    """What PyTorch itself gives and does, without a truth. `make` gives fresh arguments, and their storages' bytes.
+    """Run PyTorch's own operation, without a truth. `make` gives fresh arguments, and their storages' bytes.
 
     `garbage`: new memory holds garbage at first. Raises whatever PyTorch raises for these arguments.
     """
@@ -153,7 +155,7 @@ def run_natively(operation: Any, make: Make, *, garbage: bool = False) -> CallRe
 
 
 def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
-    """The reference of a call: what PyTorch itself gives, with the truth in float64 and what is allowed.
+    """Make the reference of a call: PyTorch's own result, the truth in float64, and the allowed error.
 
     Raises whatever PyTorch raises for these arguments.
     """
@@ -164,18 +166,21 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
     filled = run_natively(operation, make, garbage=True)
     truth = Truth(operation, make, len(filled.outputs), [place for place, _ in filled.arguments], seed)
     native = run_natively(operation, make)
-    results, others = _results(native), _results(filled)
+    results, filled_results = _results(native), _results(filled)
     length = _summands(operation, tensors, [each.native for each in native.outputs])
     expected = [_expect(each, truth, place, length) for place, each in enumerate(results)]
-    expected = [_mark_undefined(each, other.native) for each, other in zip(expected, others, strict=True)]
+    expected = [
+        _mark_undefined(each, filled_result.native)
+        for each, filled_result in zip(expected, filled_results, strict=True)
+    ]
     remarks = (Fact.of("no-truth", truth.missing),) if truth.missing is not None else ()
     return replace(_with_results(native, expected), remarks=remarks)
 
 
 def borrow_limits(native: CallReference, similar: CallReference) -> CallReference:
-    """PyTorch's own result as the truth, with what is allowed in a similar call, whose numbers are nearly as large.
+    """Take PyTorch's own result as the truth, with the limits of a similar call, of nearly as large numbers.
 
-    This costs a hundredth of a reference in float64. What is wrong by it may be right.
+    This costs a hundredth of a reference in float64. A result that fails it may still be right.
     """
 
     def borrow(now: Expected, known: Expected) -> Expected:
@@ -188,7 +193,7 @@ def borrow_limits(native: CallReference, similar: CallReference) -> CallReferenc
 
 
 def _with_results(native: CallReference, expected: Sequence[Expected]) -> CallReference:
-    """Outputs and changed arguments, one after the other, in the place of those that are there."""
+    """Return the reference with other outputs and changed arguments, given in that order."""
     count = len(native.outputs)
     changed = zip(native.arguments, expected[count:], strict=True)
     arguments = tuple((place, each) for (place, _), each in changed)
@@ -196,7 +201,7 @@ def _with_results(native: CallReference, expected: Sequence[Expected]) -> CallRe
 
 
 def _fill_new_memory(args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """New memory of this process holds garbage at first, where the arguments lie."""
+    """Make new memory of this process hold garbage at first, on the device of the arguments."""
     if any(tensor.device.type == "cuda" for tensor in flat_tensors([args, kwargs])):
         from profkit.kernels.evaluation.candidate.cuda_memory import fill_new_device_memory
 
@@ -205,12 +210,12 @@ def _fill_new_memory(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Abstract
 
 
 def _results(reference: CallReference) -> list[Expected]:
-    """Outputs and changed arguments."""
+    """Return outputs and changed arguments in one list."""
     return [*reference.outputs, *(each for _, each in reference.arguments)]
 
 
 def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> float:
-    """L: how many numbers are added up behind one, estimated from the sizes."""
+    """Return L: how many numbers are added up for one result, estimated from the sizes."""
     floats = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
     numbers = [tensor.numel() for tensor in floats]
     results = [max(1, tensor.numel()) for tensor in outputs] or [1]
@@ -229,6 +234,7 @@ def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tenso
 
 
 def _expect(result: Expected, truths: Truth, place: int, length: float) -> Expected:
+    """Return the expected result `place` with its truth and the allowed error of each number."""
     native, truth = result.native.detach(), truths.values[place]
     if not (native.is_floating_point() or native.is_complex()):
         return Expected(result.name, native)
@@ -257,23 +263,23 @@ def _expect(result: Expected, truths: Truth, place: int, length: float) -> Expec
     return Expected(result.name, native, truth, allowed, condition=allow_by_condition)
 
 
-def _mark_undefined(expected: Expected, other: Tensor) -> Expected:
-    """With the places at which `other`, PyTorch's result with garbage in new memory, is no right result."""
+def _mark_undefined(expected: Expected, filled: Tensor) -> Expected:
+    """Mark the places at which `other`, PyTorch's result with garbage in new memory, is not a right result."""
     native = expected.native
-    if other.shape != native.shape:
+    if filled.shape != native.shape:
         return expected
-    differs = ~((other == native) | (other.isnan() & native.isnan()))
+    differs = ~((filled == native) | (filled.isnan() & native.isnan()))
     if not bool(differs.any()):
         return expected
     expected = expected.with_condition()
     if expected.truth is not None and expected.allowed is not None:
-        error = (other.to(expected.truth.dtype) - expected.truth).abs()
+        error = (filled.to(expected.truth.dtype) - expected.truth).abs()
         differs &= ~(error <= expected.allowed)
     return replace(expected, undefined=differs) if bool(differs.any()) else expected
 
 
 def _own_error(own: Tensor, truth: Tensor) -> Tensor:
-    """e: the error of PyTorch's own numbers, and for each what the others say."""
+    """Return e: the error of each of PyTorch's own numbers, or the common error where that is larger."""
     error = (own - truth).abs().nan_to_num(0.0, 0.0, 0.0)
     if not error.numel():
         return error
@@ -284,17 +290,18 @@ def _own_error(own: Tensor, truth: Tensor) -> Tensor:
 
 
 def _largest(values: Tensor) -> Tensor:
-    """The largest value, without the few that say nothing about the others."""
+    """Return the largest value, without the few outliers that say nothing about the others."""
     flat = values.flatten()
-    if flat.numel() < MANY:
+    if flat.numel() < MIN_FOR_RARE:
         return flat.max()
     return flat.kthvalue(int(flat.numel() * (1 - RARE))).values
 
 
 def count_written(tensors: Iterable[Any], old: Collection[int]) -> int:
-    """Bytes of new memory in the tensors that must be written. `old`: addresses of storages that were there before.
+    """Count the bytes of new memory in the tensors that must be written.
 
-    A view writes nothing, and zeros are there without writing: the system gives memory that holds nothing else.
+    `old`: addresses of storages that were there before. A view writes nothing, and zeros need no writing: the
+    system gives memory that holds nothing else.
     """
     new: dict[int, int] = {}
     for tensor in tensors:
@@ -306,13 +313,14 @@ def count_written(tensors: Iterable[Any], old: Collection[int]) -> int:
 
 
 def _is_not_zero(tensor: Any) -> bool:
+    """Return whether a tensor holds anything but zeros."""
     with suppress(RuntimeError):  # torch cannot tell it of every dtype
         return bool(tensor.any())
     return False
 
 
 def count_bytes(tensors: Sequence[Tensor]) -> int:
-    """Bytes of the numbers in the tensors, each storage counted once."""
+    """Count the bytes of the numbers in the tensors, each storage once."""
     known: dict[tuple[int, int], int] = {}
     for tensor in tensors:
         spread = [size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride]

@@ -1,11 +1,12 @@
-"""One test made concrete: its arguments, what they must give, whether a kernel gives that, and how it is timed.
+"""A test made concrete: its arguments, the expected results, the check of a kernel, and its timing.
 
-What a process has drawn when it started (where its code and its stack lie) changes the time of a short call by up to
-14 %, for as long as the process lives: no number of pairs shows it. So a small difference counts only where new
-processes show it, too. On a GPU each launch of one process may take 0.2 µs longer than the same launch of another, 8 %
-of the shortest kernels. A small kernel of PyTorch's own, timed in both as a candidate is timed, shows it before
-anybody's kernel has run; launches that only set memory draw a time of their own. The process that is further from what
-most have drawn is replaced until both are alike: nothing is taken off a time, and no kernel can have a part in it.
+Accidents of a process's start (where its code and its stack lie) change the time of a short call by up to 14
+%, for as long as the process lives: no number of pairs shows it. So a small difference counts only where new
+processes show it, too. On a GPU each launch of one process may take 0.2 µs longer than the same launch of
+another, 8 % of the shortest kernels. A small kernel of PyTorch's own, timed in both as a candidate is timed,
+shows it before anybody's kernel has run; launches that only set memory have other times. The process that is
+further from most others is replaced until both are alike: nothing is subtracted from a time, and no kernel
+can influence it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from profkit.kernels.evaluation.candidate.arguments import (
 )
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
-from profkit.kernels.evaluation.candidate.process import LEAST
+from profkit.kernels.evaluation.candidate.process import TINY_KERNEL
 from profkit.kernels.evaluation.judging.correctness import CallCheck
 from profkit.kernels.evaluation.judging.fresh_values import (
     FreshValues,
@@ -76,19 +77,19 @@ SEVERAL = 33  # calls at once, for an estimate
 
 
 class Cheat(FactError):
-    """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
+    """The kernel was right where it could know that it was checked, and wrong in a timed call."""
 
 
 def use_threads(count: int) -> None:
-    """Compute on so many threads in this process."""
+    """Compute with `count` threads in this process."""
     if torch.get_num_threads() != count:
         torch.set_num_threads(count)
 
 
 class Trial:
-    """One test made concrete: its arguments, and what they must give, which large ones take all `threads` for.
+    """A test made concrete: its arguments and their expected results, which take all `threads` if they are large.
 
-    `function`: what is right, in place of PyTorch's own operation.
+    `function` defines what is right, in place of PyTorch's own operation.
     """
 
     def __init__(
@@ -115,37 +116,38 @@ class Trial:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """The arguments as the operation finds them."""
+        """Return the arguments as the operation gets them."""
         return decode(self.recipe.body, self.encoder.contents)
 
     @property
     def can_be_timed(self) -> bool:
-        """Whether every part of its value is a tensor: addresses of outputs are what a timed batch tells."""
+        """Return whether every part of its value is a tensor: a timed batch reports addresses of outputs only."""
         value = self.reference.value
         parts = value if isinstance(value, (list, tuple)) else (value,)
         return bool(parts) and all(isinstance(part, torch.Tensor) for part in parts)
 
     @property
     def bytes(self) -> int:
-        """That a call must move at least: every argument read once, every output written once."""
+        """Return the bytes that a call must move at least: each argument read once, each output written once."""
         outputs = [expected.native for expected in self.reference.outputs]
         return count_bytes([*flat_tensors(self.arguments), *outputs])
 
     @property
     def bytes_written(self) -> int:
-        """Bytes of new memory that a call must fill."""
+        """Return the bytes of new memory that a call must fill."""
         return count_written(flat_tensors(self.reference.value), self.reference.native_storages)
 
     def first_call(self, process: KernelProcess) -> None:
-        """A first call, of which the result is checked. Raises Incorrect."""
+        """Call the kernel once and check the result. Raises Incorrect."""
         (call,) = process.call(self.recipe, [self.encoder.contents])
         self._check(process, call, self.reference)
 
     def check(self, process: KernelProcess) -> Errors:
         """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect.
 
-        A second call, on other values, finds what is kept from the first one; and what the first one gave stays: it is
-        looked at after both. They are one request: a kernel that sees both at once must still give both results.
+        A second call, on other values, finds results that are kept from the first one; and the first result must
+        last: it is read after both. They are one request: a kernel that sees both at once must still give both
+        results.
         """
         contents, native = [self.encoder.contents], None
         if 2 * self.recipe.slot_bytes < process.memory.size // 2:
@@ -169,7 +171,7 @@ class Trial:
         return errors
 
     def choose_values(self) -> FreshValues | None:
-        """New values for each timed call; None where the result does not depend on them."""
+        """Return new values for each timed call; None where the result does not depend on them."""
 
         def run(contents: Sequence[Tensor]) -> Sequence[Tensor]:
             native = run_natively(self.operation, lambda: self._make(contents))
@@ -181,22 +183,27 @@ class Trial:
         return chosen
 
     def estimate(self, process: KernelProcess) -> float:
-        """Seconds of one call of the reference, roughly."""
+        """Return the seconds of one call of the reference, roughly."""
         process.load(self.test.operation)
-        one = self._estimate(process, 1)
+        single_call = self._estimate(process, 1)
         limits = self._device.batch
-        if not limits.with_results or one > limits.seconds or SEVERAL * self.call_bytes > limits.bytes:
-            return one
+        if (
+            not limits.with_results
+            or single_call > limits.seconds
+            or SEVERAL * self.call_bytes > limits.bytes
+        ):
+            return single_call
         # Of a short call on a device most is what waking the process and waiting for the device take.
-        return max((self._estimate(process, SEVERAL) - one) / (SEVERAL - 1), one / 100)
+        return max((self._estimate(process, SEVERAL) - single_call) / (SEVERAL - 1), single_call / 100)
 
     @property
     def call_bytes(self) -> int:
-        """That a timed call needs until its batch is over."""
+        """Return the bytes that a timed call needs until its batch is over."""
         results = flat_tensors(self.reference.value) if self._device.batch.with_results else []
         return self.recipe.slot_bytes + sum(int(tensor.untyped_storage().nbytes()) for tensor in results)
 
     def _estimate(self, process: KernelProcess, count: int) -> float:
+        """Return the seconds of a batch of `count` calls, the best of three."""
         slots = process.place(self.recipe, count)
         seconds = []
         for _ in range(3):
@@ -206,13 +213,13 @@ class Trial:
         return min(seconds)
 
     def trace(self, process: KernelProcess, calls: int) -> list[tuple[str, float]]:
-        """What so many calls launch on the device, with its seconds there. Raises KernelError."""
+        """Return what that many calls launch on the device, with its seconds there. Raises KernelError."""
         for slot in process.place(self.recipe, calls):
             copy_storages(self.encoder.contents, slot)
         return process.trace()
 
     def count_flops(self) -> float | None:
-        """Floating-point operations of one call, where torch has a formula for it; None where it has none."""
+        """Count the floating-point operations of one call; None where torch has no formula for it."""
         from torch.utils.flop_counter import FlopCounterMode
 
         with suppress(Exception):
@@ -223,9 +230,9 @@ class Trial:
         return None
 
     def verifier(self, process: KernelProcess) -> Any:
-        """Verify a timed call: False where it could not be read.
+        """Return a function that verifies a timed call: False where it could not be read.
 
-        It raises Cheat, or Incorrect where the kernel is wrong when asked again, too.
+        It raises Cheat, or Incorrect where the kernel is wrong when it is called again, too.
         """
 
         def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> bool:
@@ -249,11 +256,12 @@ class Trial:
         return verify
 
     def _check(self, process: KernelProcess, call: KernelCall, reference: CallReference) -> Errors:
+        """Check a call of the process against a reference. Raises Incorrect."""
         arguments = decode(self.recipe.body, call.slot)
         return CallCheck(self.operation, process, reference, call.slot, arguments).check(call.value)
 
     def _is_right_by_far(self, process: KernelProcess, call: KernelCall, native: CallReference) -> bool:
-        """Whether it is as near to PyTorch's own result as the first call may be to the truth."""
+        """Return whether a call is as near to PyTorch's own result as the first call may be to the truth."""
         try:
             self._check(process, call, borrow_limits(native, self.reference))
         except Incorrect:
@@ -261,15 +269,17 @@ class Trial:
         return True
 
     def _refer(self, contents: Sequence[Tensor]) -> CallReference:
+        """Make the reference for these contents."""
         return make_reference(self.operation, lambda: self._make(contents), self.seed)
 
     def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
+        """Make fresh arguments on copies of the contents."""
         storages = [content.clone() for content in contents]
         return (*decode(self.recipe.body, storages), storages)
 
 
 def _with_addresses(description: Any, addresses: Iterator[int]) -> Any:
-    """The description of a value whose tensors lie elsewhere."""
+    """Return the description of a value with its tensors at other addresses."""
     if isinstance(description, list):
         return [_with_addresses(each, addresses) for each in description]
     if isinstance(description, dict) and "tensor" in description:
@@ -283,13 +293,13 @@ ALIKE = 0.03e-6  # seconds a launch: 0.5 % of a kernel of 6 µs
 LAUNCHES = 400  # at a time: a device takes some 1,000 ahead
 ELEMENTS = 1 << 16  # of the array, 256 kB: a kernel of 3 µs
 ROUNDS, PAIRS = 6, 5  # 60 pairs in a second: their median is known to 0.02 µs
-MOST_SECONDS = 60.0  # after which a machine that is not steady gets what it has
+MAX_SECONDS = 60.0  # after which a machine that is not steady gets what it has
 
 
 def start_alike(candidate: KernelProcess, reference: KernelProcess) -> None:
-    """Start both where either does not run; where they can wait at a gate, until they are alike.
+    """Start both processes unless both run; where they can wait at a gate, until their launches take alike.
 
-    Who fails here fails again where somebody is asked to say whose fault it is.
+    A failure here is ignored: it returns where the test says whose fault it is.
     """
     if candidate.memory.gate is None or (candidate.running and reference.running):
         return
@@ -299,7 +309,7 @@ def start_alike(candidate: KernelProcess, reference: KernelProcess) -> None:
     with suppress(KernelError, WorkerEnded, ReferenceFailed, Unlaunched):
         while True:
             difference, usual = _time_launches(candidate, reference)
-            if abs(difference) <= ALIKE or perf_counter() - begin > MOST_SECONDS:
+            if abs(difference) <= ALIKE or perf_counter() - begin > MAX_SECONDS:
                 return
             drawn[reference.pid], drawn[candidate.pid] = usual, usual + difference
             most = median(list(drawn.values()))
@@ -307,14 +317,14 @@ def start_alike(candidate: KernelProcess, reference: KernelProcess) -> None:
 
 
 def _time_launches(candidate: KernelProcess, reference: KernelProcess) -> tuple[float, float]:
-    """Seconds that a launch of the candidate's process takes longer, and those of the reference's.
+    """Return how many seconds longer the candidate's process takes for a launch, and the reference's seconds.
 
     Raises KernelError, WorkerEnded, ReferenceFailed and Unlaunched.
     """
     encoder = Encoder(torch.device("cuda"))
     recipe = encoder.encode((torch.ones(ELEMENTS),), {})
     for process in (candidate, reference):
-        process.load(LEAST)
+        process.load(TINY_KERNEL)
         process.place(recipe, 1)
         process.run_slots(1)  # what is loaded at a first call would wait behind the gate
     launches = min(LAUNCHES, candidate.memory.size // recipe.slot_bytes)  # a part of a GPU may have 1 GB
@@ -332,8 +342,8 @@ def _time_launches(candidate: KernelProcess, reference: KernelProcess) -> tuple[
 
 
 # That a process may gain or lose by what it has drawn, and more than was seen.
-MOST_BY_LUCK = 0.25
-MOST_BY_LUCK_ON_CUDA = 0.15
+MAX_BY_CHANCE = 0.25
+MAX_BY_CHANCE_ON_CUDA = 0.15
 
 
 class TrialTimer:
@@ -353,13 +363,13 @@ class TrialTimer:
         self._estimate = 0.0
 
     def begin(self, reference: KernelProcess) -> None:
-        """Find out how long a call takes, roughly. Raises ReferenceFailed."""
+        """Estimate how long a call takes. Raises ReferenceFailed."""
         with blaming(reference):
             self._estimate = self._trial.estimate(reference)
         self._device.begin_timing()
 
     def time(self, against: KernelProcess) -> PairedTimes:
-        """The candidate paired with another process; see `time_pairs` for what is raised."""
+        """Time the candidate paired with another process; see `time_pairs` for what is raised."""
         trial = self._trial
         call = FreshCall(trial.recipe, trial.encoder.contents, self._fresh, len(trial.reference.outputs))
         time = partial(
@@ -379,11 +389,11 @@ class TrialTimer:
         return time(count=count)
 
     def confirm(self, times: PairedTimes, reference: KernelProcess) -> tuple[PairedTimes, tuple[Fact, ...]]:
-        """The times with the word that new processes agree to, and a remark where they do not.
+        """Return the times with the word that new processes confirm, and a remark where they do not.
 
-        What lies nearer to 1 is kept. Raises Incorrect where a new process computes something else.
+        The speed-up nearer to 1 is kept. Raises Incorrect where a new process computes something else.
         """
-        if not may_be_luck(times.speedup, MOST_BY_LUCK_ON_CUDA if self._on_cuda else MOST_BY_LUCK):
+        if not may_be_chance(times.speedup, MAX_BY_CHANCE_ON_CUDA if self._on_cuda else MAX_BY_CHANCE):
             return times, ()
         for process in (self._candidate, reference):
             process.kill()
@@ -400,13 +410,13 @@ class TrialTimer:
         return nearer, () if again.disturbed else (Fact("difference-of-processes"),)
 
     def _warm_up(self, process: KernelProcess) -> None:
-        """Load the kernel; what it compiles or tries out at its first call it cannot do behind the gate."""
+        """Load the kernel and call it once, since it cannot compile or tune behind the gate."""
         process.load(self._trial.test.operation)
         if self._on_cuda:
             self._trial.first_call(process)
 
 
-def may_be_luck(speedup: Speedup, most: float = MOST_BY_LUCK) -> bool:
-    """Whether the processes alone, by which a time changes by so much of itself, may explain a difference."""
+def may_be_chance(speedup: Speedup, most: float = MAX_BY_CHANCE) -> bool:
+    """Return whether a new process alone, which changes a time by up to `most`, may explain a difference."""
     near = 1 / (1 + most) < speedup.median < 1 + most
     return near and speedup.word in ("FASTER", "SLOWER")

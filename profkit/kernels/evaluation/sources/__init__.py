@@ -1,1 +1,1 @@
-"""Where kernels come from."""
+"""The sources that kernels come from."""

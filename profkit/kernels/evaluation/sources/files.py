@@ -1,4 +1,4 @@
-"""Kernels of the user's that are run: a file, a folder with one for each operation, a text, a function of a program."""
+"""The user's own kernels: a file, a folder with one for each operation, a text, a function of a program."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def kernel(*operations: str) -> Callable[[_F], _F]:
         def add(input, other, *, alpha=1):
             ...
 
-    It is called with exactly the arguments of the operation. `add.Tensor` is one overload; `add` is the one that
-    programs call most. Raises UsageError for what is no operation, or has a kernel already.
+    It is called with exactly the arguments of the operation. `add.Tensor` is one overload; `add` is the overload
+    that programs call most. Raises UsageError for what is no operation, or has a kernel already.
     """
     if not operations or not all(isinstance(name, str) for name in operations):
         raise UsageError("kernel() wants the name of an operation", '@kernel("add.Tensor")')
@@ -69,14 +69,14 @@ def kernel(*operations: str) -> Callable[[_F], _F]:
 
 
 def take_registrations() -> Mapping[str, Callable[..., Any]]:
-    """What was registered since the last call, by the names that were given; they are free again."""
+    """Return what was registered since the last call, by the given names, and free the names."""
     taken = dict(_registered)
     _registered.clear()
     return taken
 
 
 class DirectorySource(KernelSource):
-    """The kernels below a folder. No kernel is loaded, and none is left out, until it is asked for."""
+    """The kernels below a folder. None is loaded before it is needed, and none is left out."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -101,7 +101,7 @@ class DirectorySource(KernelSource):
         super().__init__(places, tuple(remarks))
 
     def load(self, operation: str) -> Kernel:
-        """The function of the folder's file. Raises LoadError, and what the file raises."""
+        """Return the function of the folder's file. Raises LoadError, and what the file raises."""
         if operation not in self._folders:
             raise LoadError(f"{self._root} has no folder {encode_name(operation)}")
         if operation not in self._functions:
@@ -114,7 +114,7 @@ class DirectorySource(KernelSource):
 
 
 def _named_in(file: Path, meaning: Named) -> Mapping[str, Named]:
-    """By overload what the file of a folder is a kernel for: that of the folder, and others of its operation.
+    """Return by overload what a folder's file has kernels for: the folder's, and others of its operation.
 
     Raises LoadError where it cannot be read.
     """
@@ -131,12 +131,12 @@ def _named_in(file: Path, meaning: Named) -> Mapping[str, Named]:
 
 
 def _unknown(name: str) -> Fact:
-    """That a name is no operation's, and the names that are near."""
+    """Return the remark that a name is no operation's, with similar names."""
     return Fact.of("like-no-operation", name=name, near=near_names(name.removesuffix(SUFFIX)))
 
 
 class FileSource(KernelSource):
-    """The kernels of a file: which there are is read in its text, and it is run when the first one is asked for."""
+    """The kernels of a file: its text is read to list them, and it is run when the first is needed."""
 
     def __init__(self, path: Path) -> None:
         text = read_text(path)
@@ -157,7 +157,7 @@ class FileSource(KernelSource):
         self._loaded: Mapping[str, Kernel] | None = None
 
     def load(self, operation: str) -> Kernel:
-        """The function of the file, which is run once. Raises LoadError, and what the file raises."""
+        """Return the function of the file, which is run once. Raises LoadError, and what the file raises."""
         name = self._named.get(operation)
         if name is None:
             raise LoadError(f"{self._path} has no kernel for {operation}")
@@ -168,6 +168,7 @@ class FileSource(KernelSource):
         return self._loaded[name]
 
     def _run(self) -> Mapping[str, Kernel]:
+        """Run the file and return its functions and registrations by name."""
         take_registrations()  # of whoever ran a file here before
         module = load_module(self._path, module_name(self._path))
         functions = {
@@ -183,14 +184,14 @@ def compile_kernel_from_string(
     expected_fn_name: str,
     module_name: str,
 ) -> Kernel:
-    """The function `{expected_fn_name}_kernel_impl` of a text, which is kept in `kernel_file_path`.
+    """Return the function `{expected_fn_name}_kernel_impl` of a text, which is kept in `kernel_file_path`.
 
-    Where the text uses `torch`, `nn`, `F`, `triton`, `tl`, `helion` or `hl` without an import, the file has the import,
-    behind `from __future__`: it runs alone. `relu`, `relu__default` and `relu.default` name the same function. Triton
-    compiles when a kernel is first launched: what it does not accept is raised then.
+    Where the text uses `torch`, `nn`, `F`, `triton`, `tl`, `helion` or `hl` without an import, the file has the
+    import, behind `from __future__`: it runs alone. `relu`, `relu__default` and `relu.default` name the same
+    function. Triton compiles when a kernel is first launched: what it does not accept is raised then.
 
-    Raises LoadError (a RuntimeError) for a text that cannot be run, or that lacks the function; then it lists those
-    that are there.
+    Raises LoadError (a RuntimeError) for a text that cannot be run, or that lacks the function; then it lists
+    those that are there.
     """
     path = Path(kernel_file_path)
     stem, kernel_code = expected_fn_name.removesuffix(SUFFIX), with_imports(kernel_code)
@@ -211,6 +212,7 @@ def compile_kernel_from_string(
 
 
 def _holds(path: Path, text: str) -> bool:
+    """Return whether the file holds exactly this text."""
     with suppress(OSError):
         return read_bounded(path) == text.encode()
     return False
@@ -235,7 +237,7 @@ class StringSource(KernelSource):
         self._kernel: Kernel | None = None
 
     def load(self, operation: str) -> Kernel:
-        """The function of the text, which is run once. Raises LoadError."""
+        """Return the function of the text, which is run once. Raises LoadError."""
         if not self.has_kernel(operation):
             raise LoadError(f"the text has no kernel for {operation}")
         if self._kernel is None:
@@ -254,7 +256,7 @@ _OF_PACKAGES: Mapping[str, Callable[[], KernelSource]] = {
 
 
 def open_source(request: SourceRequest) -> KernelSource:
-    """The source of a request; needs torch. No kernel is loaded yet.
+    """Return the source of a request; needs torch. No kernel is loaded yet.
 
     Raises LoadError where a file cannot be read at all, MachineError for a package that is not installed.
     """

@@ -1,4 +1,4 @@
-"""Functions of a running program as kernels: how each travels to the process that calls it, and is made again there."""
+"""Functions of a running program as kernels: how each travels to another process and is rebuilt there."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _running: set[str] = set()  # files of functions that are being run here
 
 
 def request_function(function: Callable[..., Any] | str, operation: str) -> SourceRequest:
-    """The request that brings a function, or its text, to another process, as the kernel of an overload (`add.Tensor`).
+    """Return the request that brings a function, or its text, to another process as the kernel of an overload.
 
-    A function at the top of a file goes by its name; that file is run there, and what stands under
-    `if __name__ == "__main__"` is not. A lambda, and a function inside of another, goes as its code with the values
-    that it uses. Others go as pickle takes them: functions of libraries, partial ones, objects that can be called.
-    Raises UsageError for what cannot travel.
+    A function at the top of a file goes by its name; that file is run there, except what stands under `if
+    __name__ == '__main__'`. A lambda, or a function inside of another, goes as its code with the values that it
+    uses. Others go as pickle takes them: functions of libraries, partial ones, callable objects. Raises
+    UsageError for what cannot travel.
     """
     if isinstance(function, str):
         return SourceRequest("source", text=function, operation=operation)
@@ -49,19 +49,19 @@ def request_function(function: Callable[..., Any] | str, operation: str) -> Sour
     except Exception as error:
         what = getattr(function, "__qualname__", type(function).__name__)
         raise UsageError(
-            f"{what} cannot be taken to the process that calls kernels: {error}", _PUT_IN_FILE
+            f"{what} cannot be sent to the process that calls kernels: {error}", _PUT_IN_FILE
         ) from error
     text = json.dumps({"pickle": base64.b64encode(data.getvalue()).decode()})
     return SourceRequest("function", (), text, operation)
 
 
 def is_running_file() -> bool:
-    """Whether this process is running a file now to get a function of it: what it does at its top is done again."""
+    """Return whether this process is now running a file for one of its functions, and its top level again."""
     return bool(_running)
 
 
 class FunctionSource(KernelSource):
-    """The function of a request, made again in this process."""
+    """The function of a request, rebuilt in this process."""
 
     def __init__(self, request: SourceRequest) -> None:
         self._request = request
@@ -74,7 +74,7 @@ class FunctionSource(KernelSource):
         super().__init__(dict.fromkeys(names, place))
 
     def load(self, operation: str) -> Kernel:
-        """The function. Raises LoadError, and what its file raises."""
+        """Return the function. Raises LoadError, and what its file raises."""
         if not self.has_kernel(operation):
             raise LoadError(f"the function is a kernel of {self._request.operation}, not of {operation}")
         if self._kernel is None:
@@ -82,6 +82,7 @@ class FunctionSource(KernelSource):
         return self._kernel
 
     def _make(self) -> Kernel:
+        """Rebuild the function from the request."""
         parts = json.loads(self._request.text)
         if "aten" in parts:
             operator: Kernel = find_operator(parts["aten"])
@@ -89,12 +90,12 @@ class FunctionSource(KernelSource):
         if "pickle" in parts:
             kernel: Kernel = pickle.loads(base64.b64decode(parts["pickle"]))
             return kernel
-        found: Kernel = _find(self._request.paths[0], parts["module"], parts["name"])
-        return found
+        defined: Kernel = _find(self._request.paths[0], parts["module"], parts["name"])
+        return defined
 
 
 def _find(file: str, module: str, name: str) -> Any:
-    """What the file defines under this name. Raises LoadError, and what the file raises."""
+    """Return what the file defines under this name. Raises LoadError, and what the file raises."""
     there = run_file(file, module)
     try:
         return attrgetter(name)(there)
@@ -103,7 +104,7 @@ def _find(file: str, module: str, name: str) -> Any:
 
 
 def run_file(path: str, name: str) -> ModuleType:
-    """The module of a file: imported where it can be by its name, else run under another name than `__main__`."""
+    """Import a file by its module name where possible, else run it under another name than `__main__`."""
     file = Path(path)
     root = file.parents[name.count(".") + (file.name == "__init__.py")]
     if str(root) not in sys.path:
@@ -124,7 +125,7 @@ def run_file(path: str, name: str) -> ModuleType:
 
 
 def _overload_of(function: Any, operation: str) -> str | None:
-    """The overload of torch's own operator, where the function is one; of all of an operation the one that is asked."""
+    """Return the overload if the function is torch's own operator, by `operation` where it has several."""
     import torch
 
     if isinstance(function, torch._ops.OpOverload) and function.namespace == "aten":
@@ -136,7 +137,7 @@ def _overload_of(function: Any, operation: str) -> str | None:
 
 
 def _place_of(value: Any) -> tuple[str, str, str] | None:
-    """Where a function or a class stands: file, module, name; None where nothing has it that can be run again."""
+    """Return file, module and name of a function or class; None where no file defines it that can be run again."""
     name, module = getattr(value, "__qualname__", ""), getattr(value, "__module__", None)
     file = _file_of(value)
     if file is None or not module or not name or "<" in name or not _is_there(value, name):
@@ -145,7 +146,7 @@ def _place_of(value: Any) -> tuple[str, str, str] | None:
 
 
 def _file_of(function: Any) -> Path | None:
-    """The file of its module; None where that has none that can be run again, as in a notebook."""
+    """Return the file of a function's module; None where it has none that can be run again, as in a notebook."""
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     code = getattr(function, "__code__", None)
     name = getattr(module, "__file__", None) or (code.co_filename if code is not None else None)
@@ -154,7 +155,7 @@ def _file_of(function: Any) -> Path | None:
 
 
 def _is_there(function: Any, name: str) -> bool:
-    """Whether the module has the function by that name; one that a program made and gave away is not there."""
+    """Return whether the module has the function by that name; a function that a program made is not there."""
     module = sys.modules.get(function.__module__)
     if module is None:  # as of compile_kernel_from_string
         return True
@@ -165,13 +166,13 @@ def _is_there(function: Any, name: str) -> bool:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles what stands in a file by its place there, other functions by their code, and modules by their names.
+    """A pickler that stores definitions of files by their place, other functions by code, and modules by name.
 
-    A reader has the same Python: it is a process that this one has started.
+    The reader has the same Python, since this process has started it.
     """
 
     def reducer_override(self, value: Any) -> Any:
-        """How pickle is to make the value again. Raises PicklingError for a class that no file has."""
+        """Return how pickle rebuilds the value. Raises PicklingError for a class that no file defines."""
         if isinstance(value, FunctionType) and value in (import_module, _find, _make_function):
             return NotImplemented  # by which the reader makes the others
         if isinstance(value, ModuleType):
@@ -186,6 +187,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _function_parts(function: FunctionType) -> tuple[Any, ...]:
+    """Return what `_make_function` needs: code, global values, closure cells, defaults."""
     values = {
         name: function.__globals__[name]
         for name in sorted(_names_used(function.__code__))
@@ -197,7 +199,7 @@ def _function_parts(function: FunctionType) -> tuple[Any, ...]:
 
 
 def _names_used(code: CodeType) -> set[str]:
-    """The names that it and the functions in it look up in their module, and those of attributes."""
+    """Return the names that code, and the functions in it, look up in their module, and those of attributes."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*map(_names_used, inner))
 
@@ -209,6 +211,7 @@ def _make_function(
     defaults: tuple[Any, ...] | None,
     keywords: dict[str, Any] | None,
 ) -> FunctionType:
+    """Rebuild a function from its parts."""
     closure = tuple(map(CellType, cells))
     function = FunctionType(marshal.loads(code), values, None, defaults, closure or None)
     function.__kwdefaults__ = keywords

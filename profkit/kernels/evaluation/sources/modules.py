@@ -1,4 +1,4 @@
-"""A file of the user's as a module: run, and asked for its functions."""
+"""A file of the user's as a module: it is run, and its functions are looked up."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from profkit.kernels.evaluation.sources.source import Kernel
 
 
 def load_module(path: Path, name: str) -> ModuleType:
-    """The module that the file becomes when it is run.
+    """Run the file and return its module.
 
-    What lies beside the file can be imported, and belongs to this file alone: each of two kernels may have a
-    `utils.py`. Raises LoadError where the file cannot be read, and whatever it raises itself.
+    Files beside it can be imported, and belong to this file alone: each of two kernels may have a `utils.py`.
+    Raises LoadError where the file cannot be read, and whatever it raises itself.
     """
     import torch
 
@@ -45,12 +45,12 @@ def load_module(path: Path, name: str) -> ModuleType:
 
 
 def module_name(file: Path) -> str:
-    """A name of its own for each file: a program may have `relu.py` of several folders at once."""
+    """Return a module name that is unique for each file: a program may load `relu.py` of several folders."""
     return f"profkit_kernel_{file.stem}_{zlib.crc32(str(file.resolve()).encode()):08x}"
 
 
 def find_function(module: ModuleType, names: tuple[str, ...]) -> Kernel:
-    """The first of the functions that the module has. Raises LoadError, which lists those it has."""
+    """Return the first of these functions that the module has. Raises LoadError, which lists those it has."""
     for name in names:
         function = getattr(module, name, None)
         if callable(function):

@@ -1,7 +1,7 @@
 """Names of operations: from a folder, a file or a person to the overloads that PyTorch knows.
 
-And what files say of their kernels, read and not run: names, functions, decorators; which of several is the kernel. No
-torch.
+Also what files say of their kernels, read without running them: names, functions, decorators; and which file
+of several is the kernel. Importing this needs no torch.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ _MOST_CALLED = {
 
 @dataclass(frozen=True)
 class Named:
-    """What a name means: one overload (`add.Tensor`), or all of an operation (`add`; then `overload` is empty)."""
+    """The meaning of a name: one overload (`add.Tensor`), or all of an operation (`add`; empty `overload`)."""
 
     operation: str
     overload: str = ""
 
     @property
     def name(self) -> str:
-        """As torch writes it: `add.Tensor`; `add` for all overloads."""
+        """Return the name as torch writes it: `add.Tensor`; `add` for all overloads."""
         return f"{self.operation}.{self.overload}" if self.overload else self.operation
 
     @property
     def main(self) -> str:
-        """The one overload that a kernel of this name is for: of a bare name the one that is called most."""
+        """Return the one overload that a kernel of this name is for: for a bare name, the most called overload."""
         return f"{self.operation}.{self.overload or main_overload(self.operation)}"
 
 
 @cache
 def known_overloads() -> Mapping[str, tuple[str, ...]]:
-    """Every operation of aten that PyTorch dispatches, and its overloads: `add` has `Tensor`, `Scalar` and `out`."""
+    """Return the overloads of every aten operation that PyTorch dispatches: `add` has `Tensor`, `Scalar`, `out`."""
     import torch
 
     known: dict[str, list[str]] = {}
@@ -67,7 +67,10 @@ def known_overloads() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def _encoded() -> Mapping[str, Named]:
-    """Every name that a folder can have. A name is looked up here, never decoded: `__lshift__.Scalar` cannot be."""
+    """Return every name that a folder can have.
+
+    Names are looked up here, never decoded: `__lshift__.Scalar` cannot be.
+    """
     names = {operation: Named(operation) for operation in known_overloads()}
     for operation, overloads in known_overloads().items():
         for overload in overloads:
@@ -76,19 +79,19 @@ def _encoded() -> Mapping[str, Named]:
 
 
 def encode_name(name: str) -> str:
-    """The folder of an overload, and how its function's name begins: `add_.Tensor` is `add___Tensor`."""
+    """Return the folder's name of an overload, with which its function's begins: `add_.Tensor` is `add___Tensor`."""
     return name.replace(".", "__")
 
 
 def folder_meaning(folder: str) -> Named | None:
-    """The overload or operation that a folder is named after; None for no operation's."""
+    """Return the overload or operation that a folder is named after; None where there is none."""
     return _encoded().get(folder)
 
 
 def name_meaning(name: str) -> Named:
-    """What somebody means by `aten::add.Tensor`, `add.Tensor`, `add__Tensor` or `add`.
+    """Return what a user means by `aten::add.Tensor`, `add.Tensor`, `add__Tensor` or `add`.
 
-    Raises UsageError with near names for what PyTorch does not have.
+    Raises UsageError with similar names for what PyTorch does not have.
     """
     name = without_prefix(name)
     meaning = _encoded().get(encode_name(name))
@@ -101,21 +104,21 @@ def name_meaning(name: str) -> Named:
 
 
 def without_prefix(name: str) -> str:
-    """The name without `torch.ops.aten.`, `aten::` or `aten.` before it."""
+    """Remove `torch.ops.aten.`, `aten::` or `aten.` from the beginning of the name."""
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
     return name
 
 
 def function_stems(meaning: Named) -> tuple[str, ...]:
-    """How the name of its kernel may begin, the whole name first: `add__Tensor`, `add`; the same for `add`."""
+    """Return how the name of its kernel may begin, the full name first: `add__Tensor`, `add`; the same for `add`."""
     return tuple(dict.fromkeys((encode_name(meaning.name), encode_name(meaning.main), meaning.operation)))
 
 
 def operation_name(op: Any) -> str:
-    """The overload of aten that an operation of torch's, or a name, means (`add.Tensor`).
+    """Return the aten overload that an operation of torch's, or a name, means (`add.Tensor`).
 
-    Raises UsageError for what is none of aten.
+    Raises UsageError for what is no operation of aten.
     """
     import torch
 
@@ -129,7 +132,7 @@ def operation_name(op: Any) -> str:
 
 
 def near_names(name: str) -> str:
-    """` (near: glu, gelu)`: up to three known names like it, written as it is: with dots or encoded; or nothing."""
+    """Return ` (near: glu, gelu)` with up to three similar known names, in the form of `name`; or nothing."""
     known: Iterable[str] = _encoded()
     if "." in name:
         known = [meaning.name for meaning in _encoded().values()]
@@ -138,7 +141,7 @@ def near_names(name: str) -> str:
 
 
 def find_operator(name: str) -> Any:
-    """torch's own object of an overload (`add.Tensor`). Raises LookupError for what it does not have."""
+    """Return torch's own object of an overload (`add.Tensor`). Raises LookupError where there is none."""
     import torch
 
     operation, _, overload = name.partition(".")
@@ -150,7 +153,7 @@ def find_operator(name: str) -> Any:
 
 @cache
 def main_overload(operation: str) -> str:
-    """The overload of a bare name that programs call most: `relu` is `relu.default`, `add` is `add.Tensor`."""
+    """Return the most called overload of a bare name: `relu` is `relu.default`, `add` is `add.Tensor`."""
     overloads = known_overloads()[operation]
     wanted = (_MOST_CALLED.get(operation, "default"), "default", "Tensor", *overloads)
     return next(overload for overload in wanted if overload in overloads)
@@ -158,7 +161,7 @@ def main_overload(operation: str) -> str:
 
 @dataclass(frozen=True)
 class OperationDescription:
-    """One overload. `main`: a bare name means it (`add` is `add.Tensor`)."""
+    """A description of one overload. `main`: a bare name means it (`add` is `add.Tensor`)."""
 
     name: str
     schema: str
@@ -166,7 +169,7 @@ class OperationDescription:
 
 
 def describe_operation(name: str) -> OperationDescription:
-    """What PyTorch says of an overload (`add.Tensor`). Raises LookupError for what is none."""
+    """Describe an overload (`add.Tensor`) as PyTorch declares it. Raises LookupError where there is none."""
     operation = find_operator(name)
     base, _, overload = name.partition(".")
     return OperationDescription(name, str(operation._schema), main_overload(base) == overload)
@@ -174,7 +177,7 @@ def describe_operation(name: str) -> OperationDescription:
 
 # ---------------------------------------------------------------- files of kernels
 
-MOST_BYTES = 16 << 20  # of a file of Python; the largest generated ones have 2 MB
+MAX_BYTES = 16 << 20  # of a file of Python; the largest generated ones have 2 MB
 SUFFIX = "_kernel_impl"  # of the function in a folder's file, after the folder's name
 # What kernels from texts use without importing it, as the field's evaluators let them.
 _USUAL = {
@@ -195,34 +198,34 @@ class LoadError(RuntimeError):
 
 @dataclass(frozen=True)
 class FileText:
-    """The names that a file binds, its functions, and the names of operations that it decorates with `kernel`."""
+    """The names that a file binds, its functions, and the operations that it decorates with `kernel`."""
 
     names: frozenset[str]
     functions: frozenset[str]
     kernels: tuple[str, ...] = ()
 
     def kernel_of(self, stem: str) -> str | None:
-        """The function of `relu`: `relu_kernel_impl`, or one of an overload, `relu__default_kernel_impl`."""
+        """Return the function of `relu`: `relu_kernel_impl`, or one of an overload, `relu__default_kernel_impl`."""
         if stem + SUFFIX in self.names:
             return stem + SUFFIX
         of_overload = re.compile(f"{re.escape(stem)}__[^_].*{SUFFIX}")  # `add___Tensor` is of `add_`
         return next(filter(of_overload.fullmatch, sorted(self.names)), None)
 
     def implementations(self) -> tuple[str, ...]:
-        """The names before `_kernel_impl`, in the order of the file."""
+        """Return the names before `_kernel_impl`, sorted."""
         return tuple(name.removesuffix(SUFFIX) for name in sorted(self.names) if name.endswith(SUFFIX))
 
 
 def read_text(path: Path) -> FileText:
-    """What the file says. Raises LoadError where it cannot be read, or is no Python."""
+    """Read what a file defines. Raises LoadError where it cannot be read, or is no Python."""
     try:
-        return parse_text(read_bounded(path, MOST_BYTES), str(path))
+        return parse_text(read_bounded(path, MAX_BYTES), str(path))
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def parse_text(text: bytes | str, name: str) -> FileText:
-    """What a text says that is called `name`. Raises LoadError for what is no Python."""
+    """Parse what a text defines; `name` is for messages. Raises LoadError for what is no Python."""
     try:
         tree = ast.parse(text, name)
         functions = frozenset(node.name for node in _top_level(tree) if isinstance(node, ast.FunctionDef))
@@ -235,7 +238,7 @@ def parse_text(text: bytes | str, name: str) -> FileText:
 
 
 def with_imports(text: str) -> str:
-    """The text with an import of each usual module that it uses and does not bind; it runs alone then.
+    """Add an import of each usual module that the text uses and does not bind, so that it runs alone.
 
     They stand behind its docstring and `from __future__`. What is no Python stays as it is.
     """
@@ -253,7 +256,7 @@ def with_imports(text: str) -> str:
 
 
 def _free_names(table: symtable.SymbolTable) -> set[str]:
-    """The names of the module that are used in it, and in all functions and classes of it."""
+    """Return the module-level names that the module, and all functions and classes in it, use."""
     here = {
         each.get_name()
         for each in table.get_symbols()
@@ -263,7 +266,7 @@ def _free_names(table: symtable.SymbolTable) -> set[str]:
 
 
 def _end_of_head(tree: ast.Module) -> int:
-    """The line behind docstring and `from __future__`; of a text without them the one before its first statement."""
+    """Return the line behind docstring and `from __future__`, else the one before the first statement."""
     at = 0
     for place, node in enumerate(tree.body):
         is_docstring = place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -275,7 +278,7 @@ def _end_of_head(tree: ast.Module) -> int:
 
 
 def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements of the module, also those under `if` and `try`."""
+    """Yield the statements of the module, also those under `if`, `try` and `with`."""
     pending = list(reversed(tree.body))
     while pending:
         node = pending.pop()
@@ -287,6 +290,7 @@ def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def _bound_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that the top level of a module binds."""
     for node in _top_level(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name
@@ -299,7 +303,7 @@ def _bound_names(tree: ast.Module) -> Iterator[str]:
 
 
 def _decorated(tree: ast.Module) -> Iterator[str]:
-    """The texts that the file gives to `@kernel(...)` of a function or class, and to `kernel(...)(anything)`."""
+    """Yield the texts given to `@kernel(...)` of a function or class, and to `kernel(...)(anything)`."""
     for node in ast.walk(tree):
         calls = node.decorator_list if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else ()
         for call in (node.func,) if isinstance(node, ast.Call) else calls:
@@ -309,28 +313,30 @@ def _decorated(tree: ast.Module) -> Iterator[str]:
 
 
 def kernel_folders(root: Path) -> Iterator[Path]:
-    """The folders in it that may be of an operation, by name."""
+    """Yield the folders in `root` that may belong to an operation, by name."""
     for entry in sorted(root.iterdir()):
         if entry.is_dir() and not entry.name.startswith((".", "__pycache__")):
             yield entry
 
 
 def kernel_files(folder: Path) -> list[Path]:
-    """The files that are named after the folder, the one that is taken without a summary last.
+    """Return the files that are named after the folder; the last one is used without a summary.
 
-    `relu.py`, `relu_attempt_3.py`, `relu_implementation_v1.py`: a number comes after none, the highest last.
+    `relu.py`, `relu_attempt_3.py`, `relu_implementation_v1.py`: files without a number come first, the highest
+    last.
     """
     named = re.compile(rf"{re.escape(folder.name)}(_attempt_?\w*|_implementation\w*)?\.py")
     return sorted((file for file in folder.glob("*.py") if named.fullmatch(file.name)), key=_order)
 
 
 def _order(file: Path) -> tuple[int, str]:
+    """Return the sort key of a file: its number, -1 without any, then its name."""
     number = re.search(r"(\d+)$", file.stem.removeprefix(file.parent.name))
     return (int(number[1]) if number else -1, file.name)
 
 
 def choose_file(folder: Path) -> Path:
-    """The kernel of a folder: what its summary says is correct, else the highest number.
+    """Return the kernel file of a folder: the one its summary calls correct, else the highest number.
 
     Raises LoadError where there is none.
     """
@@ -344,7 +350,7 @@ def choose_file(folder: Path) -> Path:
 
 
 def _correct_file(summary: Path, files: Mapping[str, Path]) -> Path | None:
-    """What the record of a generation says: the kernel that it keeps, else its last correct one."""
+    """Return the file that a generation's record keeps, else its last correct one; None without a record."""
     try:
         rows: Any = json.loads(read_bounded(summary))
     except (OSError, ValueError, RecursionError):

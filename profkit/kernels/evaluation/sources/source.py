@@ -1,7 +1,7 @@
-"""Where kernels come from: what a source of kernels is, those without files of the user's, and which there are.
+"""The sources of kernels: their interface, those that need no files of the user's, and the choice of one.
 
-PyTorch's own kernels are what everything else is compared with, and the test of the judge itself. FlagGems is a library
-of Triton kernels for the operations of aten.
+PyTorch's own kernels are what everything else is compared with, and the test of the judge itself. FlagGems is
+a library of Triton kernels for the operations of aten.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of t
 
 @dataclass(frozen=True)
 class SourceRequest:
-    """Where kernels come from, as plain data: it travels to the process that loads them.
+    """The source of kernels as plain data, which travels to the process that loads them.
 
     `kind` is aten, flag_gems, directory, file, source (`text` of one operation) or function (of a running
     program, as `text` says); `paths` are absolute.
@@ -51,47 +51,47 @@ class SourceRequest:
 
     @property
     def names(self) -> str:
-        """The names of its files or folders, without those above."""
+        """Return the names of its files or folders, without their parents."""
         return ", ".join(Path(path).name for path in self.paths)
 
 
 class KernelSource:
-    """Kernels by overload: where each is, and what the user should know. Only the candidate's process loads one."""
+    """Kernels by overload: the place of each, and remarks for the user. Only the candidate's process loads any."""
 
     def __init__(self, places: Mapping[str, str], remarks: tuple[Fact, ...] = ()) -> None:
         self._places = places
         self._remarks = remarks
 
     def has_kernel(self, operation: str) -> bool:
-        """Whether there is a kernel for the overload (`add.Tensor`), by names alone: no kernel is loaded."""
+        """Return whether there is a kernel for the overload (`add.Tensor`), by names alone: no kernel is loaded."""
         return operation in self._places
 
     def load(self, operation: str) -> Kernel:
-        """The kernel. Raises LoadError where there is none, or whatever its file raises."""
+        """Load the kernel. Raises LoadError where there is none, or whatever its file raises."""
         raise LoadError(f"there is no kernel for {operation}")
 
     def where(self, operation: str) -> str:
-        """The file of the kernel, or its name in a package; empty where there is none."""
+        """Return the file of the kernel, or its name in a package; empty where there is none."""
         return self._places.get(operation, "")
 
     def operations(self) -> tuple[str, ...]:
-        """The overloads that there is a kernel for, sorted."""
+        """Return the overloads that there is a kernel for, sorted."""
         return tuple(sorted(self._places))
 
     def remarks(self) -> tuple[Fact, ...]:
-        """What the user should know: names of no operation, which of several files was taken."""
+        """Return what the user should know: names of no operation, the version of a library."""
         return self._remarks
 
 
 class AtenSource(KernelSource):
-    """torch.ops.aten: a kernel for every overload."""
+    """PyTorch's own kernels, torch.ops.aten: one for every overload."""
 
     def __init__(self) -> None:
         names = (f"{name}.{each}" for name, overloads in known_overloads().items() for each in overloads)
         super().__init__(dict.fromkeys(names, "torch"))
 
     def load(self, operation: str) -> Kernel:
-        """torch's own object of the overload. Raises LoadError for what PyTorch does not have."""
+        """Return torch's own object of the overload. Raises LoadError for what PyTorch does not have."""
         if not self.has_kernel(operation):
             raise LoadError(f"PyTorch has no operation called {operation}")
         operator: Kernel = find_operator(operation)
@@ -103,7 +103,7 @@ FIX = "pip install git+https://github.com/FlagOpen/FlagGems, into the Python tha
 
 
 def find_package() -> Path:
-    """Its own `__init__.py`; it is not imported. Raises MachineError where it is not installed."""
+    """Find the `__init__.py` of FlagGems without importing it. Raises MachineError where it is not installed."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise MachineError("FlagGems is not installed", FIX)
@@ -111,7 +111,7 @@ def find_package() -> Path:
 
 
 class FlagGemsSource(KernelSource):
-    """Its kernels, by the list that FlagGems itself registers from.
+    """The kernels of FlagGems, by the list that it registers from.
 
     The list is read; the package is imported for the first kernel, since it looks for a GPU then.
     """
@@ -126,7 +126,7 @@ class FlagGemsSource(KernelSource):
         )
 
     def load(self, operation: str) -> Kernel:
-        """The function of FlagGems. Raises LoadError where it has none, and what importing it raises."""
+        """Return the function of FlagGems. Raises LoadError where it has none, and what importing it raises."""
         name = self._functions.get(operation)
         if name is None:
             raise LoadError(f"FlagGems has no kernel for {operation}")
@@ -138,7 +138,7 @@ class FlagGemsSource(KernelSource):
 
 
 def read_registrations(file: Path) -> Mapping[str, str]:
-    """By overload the name of its function: of all pairs `("add.Tensor", add)` in the file, the first of each.
+    """Return the function's name by overload: of all pairs `("add.Tensor", add)` in the file, the first of each.
 
     Raises MachineError where the file has no such list.
     """
@@ -155,6 +155,7 @@ def read_registrations(file: Path) -> Mapping[str, str]:
 
 
 def _pairs(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the overload and the function's source of each pair that names an operation."""
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Tuple) and len(node.elts) >= 2):
             continue
@@ -177,10 +178,11 @@ DEFAULT_FOLDER = Path("generated_kernels")  # as the field's generators write it
 def make_source_request(
     backend: str = "", kernels: Path | None = None, file: Path | None = None, device: str = "auto"
 ) -> SourceRequest:
-    """Where kernels come from, as the user says it; nothing of theirs is run, and torch is not needed.
+    """Return the source that the user names; nothing of theirs is run, and torch is not needed.
 
-    An empty backend is what the paths say: a file, a folder, and else aten. Raises UsageError for what is not there,
-    what has no kernel by its names, and what does not go together; MachineError for a backend that cannot be had.
+    Without a backend the paths decide: a file, a folder, or else aten. Raises UsageError for what does not exist,
+    what has no kernel by its names, and options that exclude each other; MachineError for a backend that cannot
+    be used.
     """
     name = "directory" if backend == "pregenerated" else backend  # as BackendBench calls it
     if file is not None:
@@ -205,21 +207,21 @@ def make_source_request(
 
 
 def _check_file(file: Path) -> Path:
-    """Raises UsageError for a file that cannot be read, or has no kernel."""
+    """Return the absolute path. Raises UsageError for a file that cannot be read, or has no kernel."""
     try:
         text = read_text(file)
     except LoadError as error:
         raise UsageError(str(error), "profkit evaluate FILE.py, or --kernels FOLDER") from error
     if not text.kernels and not text.implementations():
         raise UsageError(
-            f"{file} has no kernel whose name is written out",
+            f"{file} has no kernel whose name can be read from its text",
             f'from profkit.evaluation import kernel; @kernel("add.Tensor"); or a function called relu{SUFFIX}',
         )
     return file.absolute()
 
 
 def _check_folder(folder: Path) -> Path:
-    """Raises UsageError for a folder that cannot be read, or has no kernel in it."""
+    """Return the absolute path. Raises UsageError for a folder that cannot be read, or has no kernel in it."""
     try:
         if any(map(kernel_files, kernel_folders(folder))):
             return folder.absolute()
@@ -233,6 +235,7 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _check_flag_gems(device: str) -> None:
+    """Check that FlagGems can be used on the device. Raises MachineError where it cannot."""
     if device == "auto":
         device, _ = choose_device(device, (), "this evaluation")
     if device == "cpu":  # before it is asked for: installing it would be for nothing

@@ -1,4 +1,4 @@
-"""What a Python call of torch becomes below: which overloads of aten it calls, and with which arguments."""
+"""The overloads of aten that a Python call of torch becomes, and their arguments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from profkit.kernels.evaluation.suites.notation import (
 
 
 class _FirstCall(BaseException):
-    """The call that was waited for. No Exception: what torch does in Python must not take it for its own fault."""
+    """The awaited call happened.
+
+    It is no Exception, so that torch's Python code does not handle it as an error of its own.
+    """
 
 
 class _Captured(TorchDispatchMode):  # type: ignore[misc]
-    """The first call of an overload, and how many there are. `abort`: the first one is not carried out."""
+    """A mode that records the first call of an overload, and counts all. `abort`: the first call is not executed."""
 
     def __init__(self, abort: bool) -> None:
         super().__init__()
@@ -51,9 +54,9 @@ class _Captured(TorchDispatchMode):  # type: ignore[misc]
 
 
 def find_only_call(function: Callable[[], Any]) -> tuple[Any, Call] | None:
-    """The overload that the function calls and the form of its arguments; None where it calls none, or several.
+    """Return the overload that the function calls and its arguments' form; None where it calls none, or several.
 
-    Raises what the function raises, and NotationError for arguments that the notation has no word for, and for
+    Raises what the function raises, and NotationError for arguments that the notation cannot express, and for
     sparse results.
     """
     with _Captured(abort=False) as captured:
@@ -67,7 +70,10 @@ def find_only_call(function: Callable[[], Any]) -> tuple[Any, Call] | None:
 
 
 def capture_arguments(function: Callable[[], Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """The arguments of the first overload that the function calls; it is not carried out."""
+    """Return the arguments of the first overload that the function calls, which is not executed.
+
+    Raises NotationError where it calls none.
+    """
     with _Captured(abort=True) as captured:
         try:
             function()
@@ -77,7 +83,7 @@ def capture_arguments(function: Callable[[], Any]) -> tuple[tuple[Any, ...], Map
 
 
 def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-    """The call with forms in place of tensors. Raises NotationError for what the notation has no word for."""
+    """Return the call with forms in place of tensors. Raises NotationError for what the notation cannot express."""
 
     def describe(value: Any) -> Any:
         match value:
@@ -107,7 +113,7 @@ def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
 
 
 def _check_strided(tensor: torch.Tensor) -> None:
-    """Raises NotationError for a tensor that is not one of plain numbers at addresses."""
+    """Raise NotationError for a tensor that does not consist of plain numbers at addresses."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
         raise NotationError("a tensor that is not strided")

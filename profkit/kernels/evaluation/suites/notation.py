@@ -3,13 +3,13 @@
     Operator: aten.add.Tensor
     cnt: 12, ((T([8, 16], f16), T([8, 16], f16, stride=(32, 1))), {'alpha': 2})  # offsets [0, 16]
 
-`T(shape, dtype[, stride])` stands for a tensor; some files write the stride as a list, some by name. The comment is an
-addition that other readers of such files pass over: where in its storage each tensor begins, in elements. It is absent
-where all begin at 0.
+`T(shape, dtype[, stride])` stands for a tensor; some files write the stride as a list, some by name. The
+comment is an addition that other readers of such files ignore: where in its storage each tensor begins, in
+elements. It is absent where all begin at 0.
 
 Nothing of a file is executed: the text is parsed as Python and only literals are taken from it.
 
-Which operations a program of the user calls is found by running it: its processes count their calls.
+The operations that a user's program calls are found by running it: its processes count their calls.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MOST = 1 << 64  # torch has no larger whole number
 
 @dataclass(frozen=True)
 class TensorForm:
-    """What a trace knows of a tensor. `dtype` is torch's name; no `stride`: contiguous. `offset` in elements."""
+    """A trace's description of a tensor. `dtype` is torch's name; no `stride`: contiguous. `offset` in elements."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -57,12 +57,12 @@ class TensorForm:
 
     @property
     def elements(self) -> int:
-        """How many it has."""
+        """Return the number of elements."""
         return math.prod(self.shape)
 
     @property
     def extent(self) -> int:
-        """Elements of storage from its first one to its last one."""
+        """Return the elements of storage from its first to its last element."""
         if self.elements == 0:
             return 0
         if self.stride is None:
@@ -80,13 +80,13 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Call:
-    """The arguments of one call, tensors as their forms."""
+    """The arguments of one call, with tensors as their forms."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def tensors(self) -> tuple[TensorForm, ...]:
-        """All of them, in the order of the arguments, those in lists too."""
+        """Return all tensors in the order of the arguments, including those in lists."""
         return tuple(_find_tensors((self.args, tuple(self.kwargs.values()))))
 
 
@@ -104,6 +104,7 @@ class NotationError(ValueError):
 
 
 def _find_tensors(value: Any) -> Iterator[TensorForm]:
+    """Yield the tensors in a value, including those in lists."""
     if isinstance(value, TensorForm):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -112,7 +113,7 @@ def _find_tensors(value: Any) -> Iterator[TensorForm]:
 
 
 def replace_tensors(value: Any, change: Callable[[TensorForm], Any]) -> Any:
-    """The value with `change` of each tensor in place of it, in the order of `Call.tensors`."""
+    """Replace each tensor by `change` of it, in the order of `Call.tensors`."""
     if isinstance(value, TensorForm):
         return change(value)
     if isinstance(value, (list, tuple)):
@@ -124,7 +125,7 @@ def replace_tensors(value: Any, change: Callable[[TensorForm], Any]) -> Any:
 
 
 def read_calls(lines: Iterable[str]) -> Iterator[TracedCall]:
-    """The calls of a trace file. Lines that are neither an operator nor a call of it are passed over."""
+    """Yield the calls of a trace file. Lines that are neither an operator nor a call of it are skipped."""
     operation = ""
     for line in lines:
         if line.startswith("Operator: "):
@@ -135,7 +136,7 @@ def read_calls(lines: Iterable[str]) -> Iterator[TracedCall]:
 
 
 def parse_call(text: str) -> Call:
-    """The call that a text like `((T([8], f32), 1.0), {'alpha': 2})` stands for. Raises NotationError."""
+    """Parse the call that a text like `((T([8], f32), 1.0), {'alpha': 2})` stands for. Raises NotationError."""
     text = text.strip()
     try:
         value = _value_of(ast.parse(_DEVICE.sub(r"torch.device(\1)", text), mode="eval").body)
@@ -152,6 +153,7 @@ def parse_call(text: str) -> Call:
 
 
 def _with_offsets(call: Call, offsets: Sequence[int]) -> Call:
+    """Return the call with the offsets of its tensors. Raises NotationError where their number differs."""
     if len(offsets) != len(call.tensors()):
         raise NotationError("the comment speaks of another number of tensors")
     left = iter(offsets)
@@ -166,6 +168,7 @@ def _with_offsets(call: Call, offsets: Sequence[int]) -> Call:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
+    """Parse whole numbers between commas. Raises NotationError."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isdigit() and len(part) < 20 for part in parts):
         raise NotationError(f"not a list of whole numbers of at most 64 bits: {text[:80]}")
@@ -173,6 +176,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _value_of(node: ast.expr) -> Any:
+    """Return the value of a literal, tensor or symbol. Raises NotationError for anything else."""
     match node:
         case ast.Constant(value=str() as text) if text in DTYPES:
             return Symbol("dtype", DTYPES[text])
@@ -213,6 +217,7 @@ def _value_of(node: ast.expr) -> Any:
 
 
 def _tensor_form(args: list[Any], keywords: dict[str | None, Any]) -> TensorForm:
+    """Return the form that the arguments of `T(...)` describe. Raises NotationError."""
     stride = args[2] if len(args) > 2 else keywords.get("stride")
     match args:
         case [list() | tuple() as shape, Symbol(kind="dtype", name=dtype), *_] if all(
@@ -232,7 +237,7 @@ def _tensor_form(args: list[Any], keywords: dict[str | None, Any]) -> TensorForm
 
 
 def format_call(call: Call) -> str:
-    """The call in the notation, on one line."""
+    """Format the call in the notation, on one line."""
     args = "".join(f"{_format(value)}, " for value in call.args)
     keywords = ", ".join(f"{name!r}: {_format(value)}" for name, value in call.kwargs.items())
     trailing = args.strip() if len(call.args) == 1 else args.removesuffix(", ")
@@ -241,6 +246,7 @@ def format_call(call: Call) -> str:
 
 
 def _format(value: Any) -> str:
+    """Format a value in the notation."""
     match value:
         case TensorForm(shape=shape, dtype=dtype, stride=stride):
             strides = "" if stride is None else f", stride={stride}"
@@ -258,12 +264,12 @@ def _format(value: Any) -> str:
     return repr(value)
 
 
-MOST_BYTES = 1_000_000_000  # of a trace file
-MOST_UNPACKED = 16 << 20  # bytes of a compressed one; that of 155 models has 2 MB
+MAX_BYTES = 1_000_000_000  # of a trace file
+MAX_UNPACKED = 16 << 20  # bytes of a compressed one; that of 155 models has 2 MB
 
 
 def read_traces(path: Path) -> list[TracedCall]:
-    """The calls of a trace file, which may be compressed, or of all `*.txt` below a folder; each call once.
+    """Read the calls of a trace file, which may be compressed, or of all `*.txt` below a folder; each call once.
 
     Raises UsageError where no call can be read.
     """
@@ -280,10 +286,11 @@ def read_traces(path: Path) -> list[TracedCall]:
 
 
 def _read_file(file: Path) -> Iterator[TracedCall]:
+    """Yield the calls of one file. Raises UsageError where it cannot be read."""
     try:
-        content = read_bounded(file, MOST_BYTES)
+        content = read_bounded(file, MAX_BYTES)
         if content[:2] == b"\x1f\x8b":  # one of ours: its calls are written as here
-            unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content, MOST_UNPACKED)
+            unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content, MAX_UNPACKED)
             yield from read_calls(unpacked.decode().splitlines())
         else:
             yield from map(_normalized, read_calls(content.decode().splitlines()))
@@ -293,7 +300,7 @@ def _read_file(file: Path) -> Iterator[TracedCall]:
 
 
 def _normalized(call: TracedCall) -> TracedCall:
-    """The call as this module writes it, so that texts are equal where calls are; what is no call stays as it is."""
+    """Return the call as this module writes it, so that equal calls have equal texts; other text as it is."""
     try:
         return replace(call, arguments=format_call(parse_call(call.arguments)))
     except NotationError:
@@ -301,7 +308,7 @@ def _normalized(call: TracedCall) -> TracedCall:
 
 
 def write_trace(calls: Iterable[TracedCall]) -> str:
-    """A trace file of the calls: the most often called ones of an operation first."""
+    """Format a trace file of the calls: by operation, the most called first."""
     lines = []
     operation = ""
     for call in sorted(calls, key=lambda call: (call.operation, -call.count, call.arguments)):
@@ -314,10 +321,10 @@ def write_trace(calls: Iterable[TracedCall]) -> str:
 
 
 def record_operations(command: Sequence[str], out: Path, tick: Callable[[float], None] | None = None) -> int:
-    """Run the command, and write the trace of all of its Python processes to `out`; how many calls are in it.
+    """Run the command, write the trace of all its Python processes to `out`, and return the number of calls.
 
-    Raises UsageError where the command starts no Python that can be followed, or calls no operation, and WorkloadError
-    where it fails.
+    Raises UsageError where the command starts no Python that can be followed, or calls no operation, and
+    WorkloadError where it fails.
     """
     with TemporaryFolder("calls") as folder:
         environment, reason = start_up_environment(command, "operation-calls", Path(folder))

@@ -1,4 +1,4 @@
-"""Tests of a user's own: a Python file whose SUITE lists operations with their tests, as the BackendBench family does.
+"""The user's own tests: a Python file whose SUITE lists operations with tests, as BackendBench's do.
 
     import torch
     from profkit.evaluation import OpTest, Test
@@ -11,7 +11,8 @@
         )
     ]
 
-Objects of any class with these attributes will do. The process that judges runs the file; that of a kernel never does.
+Objects of any class with these attributes will do. The judge's process runs the file; that of a kernel never
+does.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from profkit.core.files.regular import check_regular
 from profkit.core.types import EvaluationTest, Fact
 from profkit.core.types.readings import Json
 from profkit.kernels.evaluation.sources.modules import load_module
-from profkit.kernels.evaluation.sources.names import MOST_BYTES, find_operator, operation_name
+from profkit.kernels.evaluation.sources.names import MAX_BYTES, find_operator, operation_name
 from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.notation import Call, NotationError, format_call
 from profkit.kernels.evaluation.suites.opinfo import FIRST_SEED, quiet_random_numbers
@@ -54,7 +55,7 @@ _LISTS = ("correctness_tests", "performance_tests")
 
 
 class Test:
-    """The arguments of one call. A function among them is called whenever they are read: a seed decides its values."""
+    """The arguments of one call. A function among them is called at each access: a seed decides its values."""
 
     __test__ = False  # for pytest
 
@@ -63,16 +64,17 @@ class Test:
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """The positional arguments."""
+        """Return the positional arguments."""
         return tuple(map(_drawn, self._args))
 
     @property
     def kwargs(self) -> dict[str, Any]:
-        """The named arguments."""
+        """Return the named arguments."""
         return {name: _drawn(value) for name, value in self._kwargs.items()}
 
 
 def _drawn(value: Any) -> Any:
+    """Call a function or partial; return any other value as it is."""
     return value() if isfunction(value) or isinstance(value, partial) else value
 
 
@@ -87,29 +89,29 @@ class OpTest:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Random numbers of Python, torch and NumPy by the seed, on each device."""
+    """Seed the random numbers of Python, torch and NumPy for the block, on each device."""
     with quiet_random_numbers(seed):
         torch.cuda.manual_seed_all(seed)  # kept until CUDA is begun; nothing without it
         yield
 
 
 def load_suite(file: Path, seed: int = 0) -> OpTestSuite:
-    """The tests that the file lists in SUITE. Raises UsageError where it cannot be run, or lists none."""
+    """Run the file and return the tests of its SUITE. Raises UsageError where it cannot be run, or lists none."""
     try:
-        check_regular(file, MOST_BYTES)
+        check_regular(file, MAX_BYTES)
         with _seeded(seed):
             module = load_module(file.resolve(), f"profkit_suite_{file.stem}")
     except (Exception, SystemExit) as error:
         fix = f"python {shlex.quote(file.name)}"
         raise UsageError(f"{file.name} cannot be run: {_said(error, file)}", fix) from error
-    found = next((value for name in NAMES if (value := getattr(module, name, None)) is not None), None)
-    if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
+    listed = next((value for name in NAMES if (value := getattr(module, name, None)) is not None), None)
+    if not isinstance(listed, Iterable) or isinstance(listed, (str, bytes)):
         raise UsageError(f"{file.name} has no list called {NAMES[0]}", _FORM)
-    return OpTestSuite(file.name, tuple(found))
+    return OpTestSuite(file.name, tuple(listed))
 
 
 def _said(error: BaseException, file: Path) -> str:
-    """`ZeroDivisionError: division by zero (line 3)`: an exception with the last line of the file that led to it."""
+    """Return an exception with the last line of the file in it: `ZeroDivisionError: division by zero (line 3)`."""
     text = next(iter(str(error).splitlines()), "")
     lines = [
         frame.lineno
@@ -122,7 +124,7 @@ def _said(error: BaseException, file: Path) -> str:
 
 @dataclass(frozen=True)
 class OpTestSuite:
-    """Objects with `op`, `correctness_tests` and `performance_tests`; a test has `args` and `kwargs`.
+    """A suite of objects with `op`, `correctness_tests` and `performance_tests`; a test has `args` and `kwargs`.
 
     Values that are drawn when the arguments are read follow from the seed.
     """
@@ -132,10 +134,10 @@ class OpTestSuite:
     device: str = "cpu"
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
-        """Its tests, object by object: what is in `performance_tests` is timed, too.
+        """Return the tests, object by object: what is in `performance_tests` is timed, too.
 
-        With a dtype in the selection, those whose main dtype it is. Raises UsageError for what is no operation, no
-        test, and for an operation that the file has not.
+        With a dtype in the selection, only those whose main dtype it is. Raises UsageError for what is no operation
+        or no test, and for an operation that the file lacks.
         """
         names = [self._operation(op_test) for op_test in self.op_tests]
         check_names(selection.operations, names, self.name)
@@ -149,6 +151,7 @@ class OpTestSuite:
         )
 
     def _operation(self, op_test: Any) -> str:
+        """Return the overload of an object's operation. Raises UsageError where it has none."""
         op = getattr(op_test, "op", None)
         if op is None:
             raise UsageError(f"{self.name}: {op_test!r:.80} has no operation", _FORM)
@@ -161,6 +164,7 @@ class OpTestSuite:
             raise UsageError(f"{self.name}: {error.message}", fix) from error
 
     def _list(self, at: int, operation: str, which: str) -> Iterator[EvaluationTest]:
+        """Yield the tests in one list of an object. Raises UsageError for what is no test."""
         number = -1
         try:
             for number, each in enumerate(getattr(self.op_tests[at], which, None) or ()):
@@ -176,7 +180,7 @@ class OpTestSuite:
             raise UsageError(said, "a test has args and kwargs: tensors and plain values") from error
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """The arguments as the file gives them, which the judge copies. Raises Skip where the test is another now."""
+        """Return the file's arguments, which the judge copies. Raises Skip where the test differs by now."""
         check_decidable(find_operator(test.operation), self.device)
         try:
             arguments = self._draw(test, seed)
@@ -191,6 +195,7 @@ class OpTestSuite:
         return arguments
 
     def _draw(self, test: EvaluationTest, seed: int) -> Arguments:
+        """Read the arguments from the file's test under the seed."""
         source: Any = test.source
         with _seeded(seed):
             tests = getattr(self.op_tests[source["object"]], source["list"])
@@ -199,11 +204,12 @@ class OpTestSuite:
 
 
 def _text(arguments: Arguments) -> str:
+    """Format the arguments in the notation of traces."""
     return format_call(describe_call(arguments.args, arguments.kwargs))
 
 
 def main_dtype(call: Call) -> str:
-    """That of the first tensor of floating-point numbers, else of the first tensor."""
+    """Return the dtype of the first floating-point tensor, else of the first tensor."""
     forms = call.tensors()
     floats = [form for form in forms if "float" in form.dtype]
     return next((form.dtype for form in (*floats, *forms)), "")

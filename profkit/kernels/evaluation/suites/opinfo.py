@@ -1,8 +1,7 @@
-"""torch's own database of operations and samples of their arguments (`torch.testing._internal`), loaded on request.
+"""The suite `opinfo`: samples of torch's database of operations that become a single call of aten.
 
-Samples are drawn with torch's global random numbers: those of an entry from its start on, under one seed.
-
-The suite `opinfo`: of torch's database of operations, the samples that become one call of one overload of aten.
+The database (`torch.testing._internal`) is loaded on request. Samples are drawn with torch's global random
+numbers: those of an entry from its start on, under one seed.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _WIDE = 2**63 - 1
 
 @dataclass(frozen=True)
 class EntryKey:
-    """An entry: several have one name and differ in their variant."""
+    """The key of an entry: several have the same name and differ in their variant."""
 
     name: str
     variant: str
@@ -56,7 +55,7 @@ class EntryKey:
 
 @cache
 def load_entries() -> dict[EntryKey, Any]:
-    """All entries by their keys, in torch's order. Raises ImportError where this torch was built without them.
+    """Load all entries by their keys, in torch's order. Raises ImportError where this torch lacks them.
 
     Importing them takes some seconds, and freezes torch's global flags: that is undone.
     """
@@ -79,6 +78,7 @@ def load_entries() -> dict[EntryKey, Any]:
 
 
 def _seed_all(seed: int) -> None:
+    """Seed the random numbers of torch on the CPU, of Python, and of NumPy if it is loaded."""
     torch.default_generator.manual_seed(seed & _WIDE)  # torch.manual_seed seeds other devices, too: 2 ms
     random.seed(seed)
     if (numpy := sys.modules.get("numpy")) is not None:
@@ -87,7 +87,7 @@ def _seed_all(seed: int) -> None:
 
 @contextmanager
 def quiet_random_numbers(seed: int | None = None) -> Iterator[None]:
-    """Numbers by the seed, and no warnings; whoever else draws random numbers in this process sees none of ours."""
+    """Seed random numbers and silence warnings for the block; the generators' states are restored after it."""
     numpy = sys.modules.get("numpy")
     states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
     if seed is not None:
@@ -117,16 +117,17 @@ def list_samples(entry: Any, dtype: torch.dtype, visit: Callable[[int, Callable[
 
 
 def _open_samples(entry: Any, dtype: torch.dtype) -> Iterator[Any]:
-    """What `entry.sample_inputs` gives, but by our random numbers: that one sets the same seed before each sample."""
+    """Return the samples by our random numbers: `entry.sample_inputs` sets the same seed before each sample."""
     return iter(entry.sample_inputs_func(entry, "cpu", dtype, False))
 
 
 def _as_call(entry: Any, sample: Any) -> Callable[[], Any]:
+    """Return a function that calls the entry's operation on a sample."""
     return lambda: entry.op(sample.input, *sample.args, **sample.kwargs)
 
 
 def draw_sample(key: EntryKey, dtype: torch.dtype, number: int, seed: int) -> Callable[[], Any]:
-    """A call of sample `number` of the entry, with values by the seed. Raises LookupError where there is none."""
+    """Return a call of sample `number` of the entry, with values by the seed. Raises LookupError without one."""
     entry = load_entries().get(key)
     if entry is None:
         raise LookupError(f"this torch has no entry {key.name} in its database")
@@ -137,27 +138,29 @@ def draw_sample(key: EntryKey, dtype: torch.dtype, number: int, seed: int) -> Ca
 
 
 LIST_VERSION = 4  # of what is kept on disk
-MOST = 100  # tests of an operation: max_pool2d alone has 1,440 samples, of all combinations of its options
+MAX_TESTS = (
+    100  # tests of an operation: max_pool2d alone has 1,440 samples, of all combinations of its options
+)
 TIMED_ELEMENTS = 10_000
 DEFAULT_DTYPE = "float32"
 
 
 @dataclass
 class OpInfo:
-    """Its tests and their arguments. `most`: tests of an operation, taken evenly from all of its samples.
+    """The suite. `most`: tests of an operation, taken evenly from all of its samples.
 
-    What has no truth to be held against is left out: random results, unwritten memory, results that are no tensors of
-    plain numbers. The list is kept on disk for each version of torch.
+    Calls whose result cannot be checked are left out: random results, unwritten memory, results that are no
+    tensors of plain numbers. The list is kept on disk for each version of torch.
     """
 
     name: str = "opinfo"
-    most: int = MOST
+    most: int = MAX_TESTS
     device: str = "cpu"
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
-        """Its tests, operation by operation.
+        """Return the tests, operation by operation.
 
-        Raises UsageError for an operation or a dtype that it has not, MachineError where torch's database cannot be
+        Raises UsageError for an operation or a dtype that it lacks, MachineError where torch's database cannot be
         loaded.
         """
         dtype = selection.dtype or DEFAULT_DTYPE
@@ -167,7 +170,7 @@ class OpInfo:
         return (test for test in tests if matches(selection.operations, test.operation))
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """The arguments of a test of this suite, drawn by the seed.
+        """Return the arguments of a test of this suite, drawn by the seed.
 
         Where shapes or numbers among the arguments are random themselves (some 80 tests), they are those of the list
         for every seed. Raises Skip where they cannot be drawn.
@@ -177,6 +180,7 @@ class OpInfo:
         return self._draw(test, FIRST_SEED)  # as it was listed
 
     def _draw(self, test: EvaluationTest, seed: int) -> Arguments:
+        """Draw the arguments by the seed. Raises Skip where they differ from those of the test."""
         source: Any = test.source if isinstance(test.source, dict) else {}
         key = EntryKey(str(source.get("entry")), str(source.get("variant")))
         try:
@@ -191,6 +195,7 @@ class OpInfo:
         return Arguments(args, dict(kwargs))
 
     def _list(self, dtype: str) -> list[EvaluationTest]:
+        """Return all tests of the dtype, from the cache on disk where they are kept."""
         parts = ["opinfo", str(LIST_VERSION), torch.__version__, dtype, str(self.most)]
         name = disk_cache.cache_key(*parts, *([self.device] if self.device != "cpu" else []))
         if (kept := disk_cache.read_cached(name)) is not None:
@@ -200,7 +205,8 @@ class OpInfo:
         return tests
 
     def _enumerate(self, dtype: str) -> list[EvaluationTest]:
-        found: dict[str, list[tuple[EvaluationTest, int]]] = {}
+        """List the tests by trying each sample. Raises MachineError where the database cannot be loaded."""
+        by_operation: dict[str, list[tuple[EvaluationTest, int]]] = {}
         try:
             entries = load_entries()
         except ImportError as error:
@@ -217,15 +223,15 @@ class OpInfo:
             def visit(number: int, call: Callable[[], Any], key: EntryKey = key) -> None:
                 test = self._make_test(key, dtype, number, call)
                 if test is not None:
-                    found.setdefault(test[0].operation, []).append(test)
+                    by_operation.setdefault(test[0].operation, []).append(test)
 
             list_samples(entry, getattr(torch, dtype), visit)
-        return [test for tests in found.values() for test in self._choose(tests)]
+        return [test for tests in by_operation.values() for test in self._choose(tests)]
 
     def _make_test(
         self, key: EntryKey, dtype: str, number: int, call: Callable[[], Any]
     ) -> tuple[EvaluationTest, int] | None:
-        """The test of a sample and its elements; None where it is not one call that can be judged."""
+        """Return the test of a sample and its elements; None where it is not one call that can be judged."""
         try:
             only = find_only_call(call)
             if only is None or only[0].namespace != "aten":
@@ -239,7 +245,7 @@ class OpInfo:
         return test, sum(form.elements for form in only[1].tensors())
 
     def _choose(self, tests: list[tuple[EvaluationTest, int]]) -> Iterator[EvaluationTest]:
-        """Some of an operation's tests, evenly, and with them the largest; that one is timed if it is large."""
+        """Yield some of an operation's tests, evenly, and with them the largest, which is timed if it is large."""
         largest, elements = max(tests, key=lambda test: test[1])
         last = len(tests) - 1
         numbers: Iterable[int] = range(len(tests))
@@ -252,7 +258,7 @@ class OpInfo:
 
 
 def _is_wanted(entry: Any, dtype: torch.dtype, device: str) -> bool:
-    """Whether it has samples of the dtype, and is no member of a library that decomposes matrices.
+    """Return whether the entry has samples of the dtype, and does not decompose matrices.
 
     Such results are not unique: eigenvectors may have another sign.
     """

@@ -1,4 +1,4 @@
-"""What a suite is: an iterable of tests that can make the arguments of each; and which there are.
+"""The interface of a suite, a source of tests that can make the arguments of each, and the list of suites.
 
 Names of operations are as a user gives them: `add.Tensor`, `add` for all its overloads, or a pattern.
 """
@@ -33,24 +33,24 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which tests are wanted. Empty `operations`: all. Names are exact (`add.Tensor`, `add`) or patterns (`add*`)."""
+    """The tests that are wanted, by names (`add.Tensor`, `add`) or patterns (`add*`); no `operations`: all."""
 
     operations: tuple[str, ...] = ()
     dtype: str = ""  # float32, bfloat16, ...; empty: the suite's own
 
 
 class Suite(Protocol):
-    """Tests, and the arguments of each."""
+    """A set of tests that can make the arguments of each."""
 
     @property
     def name(self) -> str:
-        """As it stands in the results."""
+        """Return the name, as it stands in the results."""
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
-        """The tests in a fixed order, those of one operation after the other."""
+        """Yield the tests in a fixed order, operation by operation."""
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """Arguments of the test, with values by the seed: strides and storage offsets as the suite says.
+        """Return arguments of the test, with values by the seed, and strides and storage offsets as the suite says.
 
         Raises Skip where they cannot be made here.
         """
@@ -73,7 +73,7 @@ def make_test(
     calls: int = 0,
     timed: bool = True,
 ) -> EvaluationTest:
-    """The test, with an id that follows from all that tells it apart from other tests."""
+    """Make a test, with an id that follows from all that distinguishes it from other tests."""
     what = json.dumps([suite, operation, dtype, arguments, source], sort_keys=True)
     digits = hashlib.sha256(what.encode()).hexdigest()[:ID_DIGITS]
     return EvaluationTest(digits, suite, operation, dtype, arguments, source, calls, timed)
@@ -83,22 +83,26 @@ SHOWN = 12  # names in a message
 
 
 def matches(wanted: Iterable[str], operation: str) -> bool:
-    """Whether the overload `operation` is one of those wanted; nothing wanted: all are."""
+    """Return whether the overload `operation` is wanted; without any name all are."""
     wanted = tuple(wanted)
     return not wanted or any(_matches_one(name, operation) for name in wanted)
 
 
 def names_it(wanted: str, operation: str) -> bool:
-    """Whether it is a name of the overload, and no pattern: `add.Tensor`, `add__Tensor`, `add`, `aten::add.Tensor`."""
+    """Return whether `wanted` names the overload, not as a pattern.
+
+    Names are `add.Tensor`, `add__Tensor`, `aten::add.Tensor`, and the operation's bare `add`.
+    """
     return without_prefix(wanted) in (operation, encode_name(operation), operation.partition(".")[0])
 
 
 def _matches_one(wanted: str, operation: str) -> bool:
+    """Return whether a name or a pattern fits the overload."""
     return names_it(wanted, operation) or fnmatchcase(operation, without_prefix(wanted))
 
 
 def check_names(wanted: Iterable[str], operations: Iterable[str], suite: str) -> None:
-    """Raises UsageError for a name that no operation of the suite has, with those that are like it."""
+    """Raise UsageError, with similar names, for a name that no operation of the suite has."""
     known = sorted(set(operations))
     for name in wanted:
         if not any(_matches_one(name, operation) for operation in known):
@@ -112,7 +116,7 @@ def check_names(wanted: Iterable[str], operations: Iterable[str], suite: str) ->
 
 
 def check_dtype(dtype: str, known: Iterable[str], suite: str) -> None:
-    """Raises UsageError for a dtype that the suite cannot have."""
+    """Raise UsageError for a dtype that the suite cannot have."""
     if dtype not in (known := tuple(known)):
         raise UsageError(f"the suite {suite} has no tests of {dtype}", f"--dtype {'|'.join(known)}")
 
@@ -131,15 +135,16 @@ _OF_TRACES = ("torchbench", "traced")
 
 
 def is_file(name: str) -> bool:
-    """Whether a suite of that name is a user's own file of Python, which is run."""
+    """Return whether a suite of that name is the user's own Python file, which is run."""
     return name.endswith(".py")
 
 
 def find_suite(name: str, path: Path | None = None, *, device: str = "cpu", seed: int = 0) -> Suite:
-    """The suite called so, for kernels on the device: cpu or cuda.
+    """Return the suite of that name, for kernels on the device: cpu or cuda.
 
-    `path` is a trace for `traced`, for `torchbench` in place of its own table, and where the file lies that is called
-    so; what a file draws while it is run follows from `seed`. Raises UsageError where there is no such suite.
+    `path` is a trace for `traced`, for `torchbench` in place of its own table, and else the place of the user's
+    file; what that file draws while it is run follows from `seed`. Raises UsageError where there is no such
+    suite.
     """
     if is_file(name):
         own: Any = import_module(f"{_PACKAGE}.op_tests").load_suite(path or Path(name), seed)

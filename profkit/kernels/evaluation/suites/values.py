@@ -1,7 +1,8 @@
 """Tensors from their forms: values by a seed, in the range that the operation needs, laid out as recorded.
 
-A trace has shapes and no values. What an integer tensor means follows from the operation's name and the argument's,
-and its range from the shapes of the other arguments: an index must lie in range, a variance is positive.
+A trace has shapes and no values. What an integer tensor means follows from the operation's name and the
+argument's, and its range from the shapes of the other arguments: an index must lie in range, a variance is
+positive.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Values:
-    """Of one argument. `below`: indices are less than it."""
+    """The values of one argument. `below`: indices are less than it."""
 
     kind: Kind
     below: int = 0
@@ -49,10 +50,13 @@ _Rule = Callable[[Named], Values]
 
 
 def _size(of: str, dim: int) -> _Rule:
+    """Return a rule for indices into dimension `dim` of the argument `of`."""
     return lambda named: Values("index", named[of].shape[dim])
 
 
 def _along_dim(kind: Kind = "index") -> _Rule:
+    """Return a rule for indices into the dimension `dim` of the call."""
+
     def rule(named: Named) -> Values:
         shape, dim = named["self"].shape, int(named["dim"])
         return Values(kind, shape[dim] if shape else 1, dim)
@@ -61,10 +65,12 @@ def _along_dim(kind: Kind = "index") -> _Rule:
 
 
 def _last_dimensions(of: str, count: int) -> _Rule:
+    """Return a rule for flat indices into the last `count` dimensions of the argument `of`."""
     return lambda named: Values("index", math.prod(named[of].shape[-count:]))
 
 
 def _classes(named: Named) -> Values:
+    """Return the values of class numbers of `self`."""
     shape = named["self"].shape
     return Values("index", shape[1] if len(shape) > 1 else shape[0])
 
@@ -110,17 +116,18 @@ _INTEGERS = {"int8", "int16", "int32", "int64", "uint8"}
 
 
 def _is_whole(exponent: Any) -> bool:
+    """Return whether an exponent is a whole number."""
     return isinstance(exponent, int) or (isinstance(exponent, float) and exponent.is_integer())
 
 
 def operation_base(operation: str) -> str:
-    """`add` of `add_.Tensor`."""
+    """Return the base name of an operation: `add` of `add_.Tensor`."""
     base = operation.partition(".")[0]
     return base if base.endswith("__") else base.rstrip("_") or base
 
 
 def find_values(operation: str, name: str, form: TensorForm, named: Named) -> Values:
-    """What the tensor `name` of a call may hold; `named` are all arguments of it. Raises Skip."""
+    """Return what the tensor `name` of a call may hold; `named` are all its arguments. Raises Skip."""
     base = operation_base(operation)
     rule = _RULES.get((base, name))
     if rule is not None:
@@ -144,6 +151,7 @@ def find_values(operation: str, name: str, form: TensorForm, named: Named) -> Va
 
 
 def _find_integers(base: str, name: str) -> Values:
+    """Return what an integer tensor may hold. Raises Skip for an index whose range is unknown."""
     if any(word in name for word in _INDEX_NAMES):
         raise Skip(Fact.of("unknown-range", name=name))
     if base in _DIVISIONS and name == "other":
@@ -161,7 +169,7 @@ SPECIAL = (math.nan, math.inf, -math.inf, -0.0)
 
 
 def check_decidable(overload: Any, device: str = "cpu") -> None:
-    """Raises Skip where no result of the operation can be wrong, or it does not run on this device."""
+    """Raise Skip where no result of the operation can be wrong, or it does not run on this device."""
     if torch.Tag.nondeterministic_seeded in overload.tags:
         raise Skip(Fact("random"))
     if operation_base(overload.__name__) in _NO_VALUES:
@@ -180,9 +188,10 @@ def check_decidable(overload: Any, device: str = "cpu") -> None:
 def make_values(
     operation: str, text: str, seed: int, *, device: str = "cpu", special: bool = False
 ) -> Arguments:
-    """The arguments that a text in the notation of traces stands for. `special`: with NaN, infinities and -0 in them.
+    """Make the arguments that a text in the notation of traces stands for.
 
-    Raises Skip where they cannot be made, LookupError for an operation that this torch has not.
+    `special`: with NaN, infinities and -0 among them. Raises Skip where they cannot be made, LookupError for an
+    operation that this torch lacks.
     """
     overload = find_operator(operation)
     check_decidable(overload, device)
@@ -209,6 +218,7 @@ def make_values(
 
 
 def _check_memory(call: Call) -> None:
+    """Raise Skip where the arguments and their copies do not fit into the memory."""
     needed = sum(
         form.extent * (COPIES * _torch_dtype(form.dtype).itemsize + TRUTH_BYTES) for form in call.tensors()
     )
@@ -218,7 +228,7 @@ def _check_memory(call: Call) -> None:
 
 
 def plain_value(value: Any, device: str) -> Any:
-    """Names of torch's own values as these values; a trace's device is the one of this evaluation."""
+    """Replace names of torch's own values by these values; a trace's device by the one of this evaluation."""
     match value:
         case Symbol(kind="device"):
             return torch.device(device)
@@ -232,6 +242,7 @@ def plain_value(value: Any, device: str) -> Any:
 
 
 def _torch_dtype(name: str) -> torch.dtype:
+    """Return the dtype of that name. Raises Skip where this torch lacks it."""
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
         raise Skip(Fact.of("no-dtype-in-torch", version=torch.__version__, dtype=name))
@@ -239,13 +250,13 @@ def _torch_dtype(name: str) -> torch.dtype:
 
 
 class _Maker:
-    """Makes the tensors of one call: each from a stream of random numbers of its own."""
+    """A maker of the tensors of one call: each from a stream of random numbers of its own."""
 
     def __init__(self, operation: str, named: Mapping[str, Any], seed: int, special: bool) -> None:
         self._operation, self._named, self._seed, self._special = operation, named, seed, special
 
     def make(self, name: str, value: Any) -> Any:
-        """The argument `name` with tensors in place of their forms."""
+        """Make the argument `name`, with tensors in place of their forms."""
         if name == "indices" and isinstance(value, (list, tuple)) and "self" in self._named:
             return self._make_indices(value)
         count = 0
@@ -260,6 +271,7 @@ class _Maker:
         return replace_tensors(value, tensor)
 
     def _tensor(self, stream: str, form: TensorForm, values: Values) -> torch.Tensor:
+        """Make one tensor, with special numbers spread over it where wanted."""
         made = self._contents(stream, form, values)
         if self._special and made.is_floating_point() and made.numel() >= len(SPECIAL):
             flat = made.view(-1)
@@ -270,6 +282,7 @@ class _Maker:
         return self._laid_out(stream, form, made)
 
     def _laid_out(self, stream: str, form: TensorForm, contents: torch.Tensor) -> torch.Tensor:
+        """Lay the values out with the form's stride and offset, in a storage that holds other values besides."""
         stride = form.stride or _row_major(form.shape)
         size = form.offset + form.extent
         # Between the elements lies what a kernel must not read as theirs.
@@ -285,11 +298,13 @@ class _Maker:
         return tensor
 
     def _generator(self, stream: str) -> torch.Generator:
+        """Return the generator of a stream, by the seed."""
         generator = torch.Generator()
         generator.manual_seed((self._seed * 0x9E3779B97F4A7C15 + zlib.crc32(stream.encode())) & (2**63 - 1))
         return generator
 
     def _contents(self, stream: str, form: TensorForm, values: Values) -> torch.Tensor:
+        """Draw a contiguous tensor of the values."""
         dtype, shape, generator = _torch_dtype(form.dtype), form.shape, self._generator(stream)
         if dtype == torch.bool:
             return torch.rand(shape, generator=generator) < 0.5
@@ -312,6 +327,7 @@ class _Maker:
     def _integers(
         self, form: TensorForm, values: Values, generator: torch.Generator, dtype: torch.dtype
     ) -> torch.Tensor:
+        """Draw a tensor of integers of the values."""
         shape = form.shape
         if values.kind == "distinct":
             return _distinct(shape, values, generator).to(dtype)
@@ -331,7 +347,7 @@ class _Maker:
         return torch.randint(least, 10, shape, generator=generator, dtype=dtype)
 
     def _make_indices(self, forms: list[Any] | tuple[Any, ...]) -> list[Any]:
-        """Indices of `index` and `index_put`: tensor i points into dimension i; where it writes, no place twice."""
+        """Make the indices of `index` and `index_put`: tensor i is of dimension i; where it writes, no place twice."""
         sizes = self._named["self"].shape
         dimensions: list[tuple[int, ...]] = []  # of `self`, that each of them takes
         at = 0
@@ -360,6 +376,7 @@ class _Maker:
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of a contiguous tensor."""
     strides: list[int] = []
     step = 1
     for size in reversed(shape):
@@ -369,7 +386,7 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _distinct(shape: tuple[int, ...], values: Values, generator: torch.Generator) -> torch.Tensor:
-    """Indices of which no two along `dim` are equal (with `dim` None: no two at all), as long as there are enough."""
+    """Draw indices of which no two along `dim` are equal (None: no two at all), as long as there are enough."""
     elements = math.prod(shape)
     if not shape or values.dim is None:
         if elements > values.below:
@@ -385,7 +402,7 @@ def _distinct(shape: tuple[int, ...], values: Values, generator: torch.Generator
 def _distinct_places(
     shape: tuple[int, ...], limits: list[int], generator: torch.Generator
 ) -> list[torch.Tensor] | None:
-    """One index tensor for each of `limits`; together no place comes twice. None where there are too few places."""
+    """Draw an index tensor for each of `limits` that together have no place twice; None with too few places."""
     elements, room = math.prod(shape), math.prod(limits)
     if elements > room or room > 2**27:
         return None

@@ -1,6 +1,7 @@
 """Suites whose calls are written down: a handful of ordinary operations, and traces of real programs.
 
-`smoke`: is the whole chain from a kernel to its result in order? Out of traces: every call, and how often it is made.
+`smoke` checks the whole chain from a kernel to its result. A trace gives every call, and how often it is
+made.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _DATA = Path(__file__).with_name("data")
 
 @cache
 def _calls() -> Mapping[str, Sequence[str]]:
-    """By operation its calls; see the head of the file."""
+    """Load the calls by operation; see the head of smoke.yaml."""
     calls: Mapping[str, Sequence[str]] = load_yaml(_DATA / "smoke.yaml")
     return calls
 
@@ -44,7 +45,7 @@ class Smoke:
     device: str = "cpu"
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
-        """Its tests, operation by operation. Raises UsageError for an operation or a dtype that it has not."""
+        """Yield the tests, operation by operation. Raises UsageError for an operation or dtype that it lacks."""
         check_names(selection.operations, _calls(), self.name)
         dtype = selection.dtype or _OF_SMOKE[0]
         check_dtype(dtype, _OF_SMOKE, self.name)
@@ -64,7 +65,7 @@ class Smoke:
                 )
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """The arguments of a test of this suite, with values by the seed."""
+        """Return the arguments of a test of this suite, with values by the seed."""
         special = isinstance(test.source, dict) and bool(test.source.get("special"))
         return make_values(test.operation, test.arguments, seed, device=self.device, special=special)
 
@@ -78,9 +79,9 @@ _DTYPE = re.compile(r"\b(?:" + "|".join(sorted(DTYPES, key=len, reverse=True)) +
 
 @dataclass(frozen=True)
 class TraceSuite:
-    """The calls of a trace file, or of a folder of them: most often called first.
+    """The calls of a trace file, or of a folder of them, most often called first.
 
-    With a dtype in the selection, those whose main dtype it is.
+    With a dtype in the selection, only those whose main dtype it is.
     """
 
     name: str
@@ -88,7 +89,7 @@ class TraceSuite:
     device: str = "cpu"
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
-        """Its tests, operation by operation. Raises UsageError where the file or a name is of no use."""
+        """Yield the tests, operation by operation. Raises UsageError where the file or a name is of no use."""
         calls = read_traces(self.path)
         check_names(selection.operations, (call.operation for call in calls), self.name)
         if selection.dtype:
@@ -98,10 +99,11 @@ class TraceSuite:
         return self._in_order(wanted)
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """Arguments as traced, values by the seed. Raises Skip where they cannot be made."""
+        """Return the arguments as traced, with values by the seed. Raises Skip where they cannot be made."""
         return make_values(test.operation, test.arguments, seed, device=self.device)
 
     def _in_order(self, calls: Iterable[TracedCall]) -> Iterator[EvaluationTest]:
+        """Yield the tests, most called operations and calls first."""
         groups: dict[str, list[TracedCall]] = {}
         for call in calls:
             groups.setdefault(call.operation, []).append(call)
@@ -114,19 +116,19 @@ class TraceSuite:
 
 
 def _main_dtype(text: str) -> str:
-    """That of the first tensor of floating-point numbers, else of the first tensor."""
-    found = _DTYPE.findall(text)
-    first = next((short for short in found if short in _FLOATS), found[0] if found else "")
+    """Return the dtype of the first floating-point tensor, else of the first tensor."""
+    dtypes = _DTYPE.findall(text)
+    first = next((short for short in dtypes if short in _FLOATS), dtypes[0] if dtypes else "")
     return DTYPES.get(first, "")
 
 
 def torchbench(path: Path | None = None) -> TraceSuite:
-    """Training steps of 155 models, of tritonbench's traces; `path`: the text files themselves, or others like them."""
+    """Return training steps of 155 models, of tritonbench's traces; `path`: the text files, or others like them."""
     return TraceSuite("torchbench", path or TABLE)
 
 
 def traced(path: Path | None = None) -> TraceSuite:
-    """What a program of the user called, by the file that `record_operations` wrote. Raises UsageError without one."""
+    """Return the calls of a user's program, from the file of `record_operations`. Raises UsageError without one."""
     if path is None:
         raise UsageError("the suite traced needs a trace", "profkit evaluate --trace -- python train.py")
     return TraceSuite("traced", path)

@@ -1,1 +1,1 @@
-"""Our kernels in CUDA: .cu files that NVRTC, which comes with torch, builds for the present chip on first use."""
+"""Our kernels in CUDA: .cu files that torch's NVRTC builds for the present chip on first use."""

@@ -1,8 +1,8 @@
-"""CUDA C++ to a program for one chip, by NVRTC: the compiler as a library. It needs no nvcc and no headers.
+"""Compiles CUDA C++ for one chip with NVRTC: the compiler as a library. It needs no nvcc and no headers.
 
-Compiled programs are kept on disk, so that a second sweep compiles nothing. An nvcc build by torch's cpp_extension
-takes some 40 s for such files and needs the whole toolkit; this takes 0.3 s, and the library comes with torch.
-Names: NVRTC's documentation, chapter "User interface".
+Compiled programs are kept on disk, so that a second sweep compiles nothing. An nvcc build by torch's
+cpp_extension takes some 40 s for such files and needs the whole toolkit; this takes 0.3 s, and the library
+comes with torch. Names: NVRTC's documentation, chapter 'User interface'.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FIX = "pip install nvidia-cuda-nvrtc, or a torch built for CUDA, which brings it
 
 
 class DoesNotCompile(Exception):
-    """What the compiler said: its first error on the first line, then all of it."""
+    """The compiler's message: its first error on the first line, then all of it."""
 
 
 class Compiler:
-    """NVRTC, loaded. Raises Unavailable where `library` cannot be loaded or is no NVRTC."""
+    """The loaded NVRTC. Raises Unavailable where `library` cannot be loaded or is no NVRTC."""
 
     def __init__(self, library: str) -> None:
         try:
@@ -39,11 +39,11 @@ class Compiler:
 
     @property
     def name(self) -> str:
-        """`NVRTC 12.9`."""
+        """Return the name and version: `NVRTC 12.9`."""
         return f"NVRTC {self.version[0]}.{self.version[1]}"
 
     def compile(self, source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
-        """A cubin. `headers`: what `#include` finds, by name.
+        """Compile a source to a cubin. `headers`: what `#include` finds, by name.
 
         Raises DoesNotCompile.
         """
@@ -65,6 +65,7 @@ class Compiler:
             library.nvrtcDestroyProgram(ctypes.byref(program))
 
     def _bytes(self, program: ctypes.c_void_p, what: str) -> bytes:
+        """Return the log or the cubin of a program."""
         size = ctypes.c_size_t()
         self._check(getattr(self._library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
         buffer = ctypes.create_string_buffer(max(1, size.value))
@@ -72,12 +73,13 @@ class Compiler:
         return buffer.raw[: size.value]
 
     def _check(self, code: int) -> None:
+        """Raise DoesNotCompile for an error code."""
         if code != 0:
             raise DoesNotCompile(f"NVRTC: {self._library.nvrtcGetErrorString(code).decode(errors='replace')}")
 
 
 def first_error_first(log: str) -> str:
-    """A compiler's log with its first error in front: the line that a reader of one line must see."""
+    """Return a compiler's log with its first error in front: the line that a reader of one line must see."""
     lines = [line for line in log.splitlines() if line.strip()]
     first = next(
         (line.strip() for line in lines if "error" in line), lines[0] if lines else "no reason given"
@@ -87,7 +89,7 @@ def first_error_first(log: str) -> str:
 
 @lru_cache(maxsize=1)
 def load_compiler() -> Compiler:
-    """NVRTC as torch brings it or as it is installed. Raises Unavailable where there is none."""
+    """Load NVRTC as torch brings it or as it is installed. Raises Unavailable where there is none."""
     for place in library_names():
         try:
             return Compiler(place)
@@ -97,7 +99,10 @@ def load_compiler() -> Compiler:
 
 
 def library_names() -> list[str]:
-    """Where to look: by name first, which finds what torch has loaded; of several the one of torch's own CUDA."""
+    """Return where to look: first by name, which finds what torch has loaded.
+
+    Of several libraries the one of torch's own CUDA comes first.
+    """
     names = [f"libnvrtc.so.{major}" for major in MAJORS]
     for folder in sys.path:
         names += sorted(map(str, Path(folder or ".").glob("nvidia/*/lib/libnvrtc.so.*")), reverse=True)

@@ -1,7 +1,7 @@
 """Builds the .cu files of this folder for one device and one set of constants, and launches their kernels.
 
-How a kernel is laid over a device: constants by dtype, width and size, blocks, and scratch memory. And the kernels as
-implementations of the operations.
+This chooses how a kernel is laid over a device: constants by dtype, width and size, blocks, and scratch
+memory. It also makes the kernels into implementations of the operations.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ KINDS: dict[str, Any] = {
 
 
 class LaunchFailed(Exception):
-    """The driver refused a call; the sentence names it."""
+    """The driver refused a call; the message names the call."""
 
 
 class CudaKernel:
-    """One kernel; calling it launches it and returns at once. Its parameters lie in the same place at every call."""
+    """A kernel; calling it launches it and returns at once. Its parameters lie in the same place at every call."""
 
     def __init__(self, driver: ctypes.CDLL, function: ctypes.c_void_p, kinds: str) -> None:
         self._driver, self._function = driver, function
@@ -55,7 +55,7 @@ class CudaKernel:
             raise LaunchFailed(f"cuLaunchKernel: {error_name(self._driver, code)}")
 
     def resident(self, threads: int) -> int:
-        """How many of its blocks of so many threads a multiprocessor runs at a time, at least 1."""
+        """Return how many of its blocks of that many threads a multiprocessor runs at a time, at least 1."""
         count = ctypes.c_int()
         self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
             ctypes.byref(count), self._function, threads, ctypes.c_size_t(0)
@@ -64,7 +64,7 @@ class CudaKernel:
 
 
 class CudaModule:
-    """What one compilation gave, loaded into the current context.
+    """A compiled program, loaded into the current context.
 
     Raises Unavailable without NVRTC or a driver, DoesNotCompile, and LaunchFailed.
     """
@@ -86,7 +86,7 @@ class CudaModule:
         raise LaunchFailed(f"cuModuleLoadData: {error_name(self._driver, code)} of what {tool.name} compiles")
 
     def kernel(self, name: str, kinds: str) -> CudaKernel:
-        """The kernel of that name; `kinds` has a letter for each parameter. Raises LaunchFailed."""
+        """Return the kernel of that name; `kinds` has a letter for each parameter. Raises LaunchFailed."""
         function = ctypes.c_void_p()
         if code := self._driver.cuModuleGetFunction(ctypes.byref(function), self._module, name.encode()):
             raise LaunchFailed(f"cuModuleGetFunction({name}): {error_name(self._driver, code)}")
@@ -94,7 +94,7 @@ class CudaModule:
 
 
 def program_of(tool: Compiler, file: str, options: list[str]) -> tuple[bytes, str]:
-    """The compiled program, from the cache where it is there, and its name in it. Raises DoesNotCompile."""
+    """Return the compiled program, from the cache if it is there, and its name in it. Raises DoesNotCompile."""
     text, header = ((HERE / name).read_text(encoding="utf-8") for name in (file, HEADER))
     name = disk_cache.cache_key(text, header, options, tool.name)
     program = disk_cache.read_cached(name)
@@ -105,7 +105,7 @@ def program_of(tool: Compiler, file: str, options: list[str]) -> tuple[bytes, st
 
 
 def error_name(driver: ctypes.CDLL, code: int) -> str:
-    """`CUDA_ERROR_INVALID_IMAGE`, or the number where the driver has no name for it."""
+    """Return the name of an error, `CUDA_ERROR_INVALID_IMAGE`, or its number where the driver has no name for it."""
     text = ctypes.c_char_p()
     if driver.cuGetErrorName(code, ctypes.byref(text)) or not text.value:
         return f"CUDA error {code}"
@@ -122,7 +122,7 @@ PER_THREAD = 2  # packs of a row that a thread holds, before a warp is wholly us
 # Numbers of a row that a thread may hold: layer norm keeps three of each, five in its backward pass, of 255 registers;
 # with more than 32 of a row a multiprocessor would run no second block.
 HELD, HELD_BY = 64, {"layer_norm": 32, "layer_norm_backward": 32}
-MOST_RESIDENT = 32  # blocks per multiprocessor, on any chip
+MAX_RESIDENT = 32  # blocks per multiprocessor, on any chip
 
 _FLAT = {"gelu": "ppl", "gelu_backward": "pppl", "swish": "ppl", "swish_backward": "pppl"}
 _FLAT |= {"mse": "ppppplf", "mse_backward": "pppplf", "column_sums": "ppplu"}
@@ -148,30 +148,34 @@ class KernelLaunch:
 
 @lru_cache(maxsize=8)
 def device_of(index: int) -> tuple[tuple[int, int], int]:
-    """Compute capability and number of multiprocessors."""
+    """Return compute capability and number of multiprocessors."""
     properties = torch.cuda.get_device_properties(index)
     return (properties.major, properties.minor), properties.multi_processor_count
 
 
 def current_stream() -> int:
-    """torch's current stream as the driver knows it."""
+    """Return torch's current stream as the driver knows it."""
     return int(torch.cuda.current_stream().cuda_stream)
 
 
 @lru_cache(maxsize=512)
 def kernel_of(index: int, file: str, name: str, constants: tuple[tuple[str, int], ...]) -> CudaKernel:
-    """A kernel of one of the files, built for these constants and this device."""
+    """Return a kernel of one of the files, built for these constants and this device."""
     return _module(index, file, constants).kernel(name, _KINDS[file][name])
 
 
 @lru_cache(maxsize=256)
 def _module(index: int, file: str, constants: tuple[tuple[str, int], ...]) -> CudaModule:
+    """Return the module of a file, built for these constants and this device."""
     with torch.cuda.device(index):
         return CudaModule(file, device_of(index)[0], dict(constants))
 
 
 def flat_launch(name: str, x: Any, arrays: Iterable[Any]) -> KernelLaunch:
-    """A kernel of flat.cu over all of `x`; `arrays` are all that it reads in packs. `mse` walks, the others cover."""
+    """Return a launch of a kernel of flat.cu over all of `x`; `arrays` are all arrays that it reads in packs.
+
+    `mse` runs only the blocks that fit the device, which loop; the others have a block for each part.
+    """
     count, index = x.numel(), x.device.index
     pack = WIDE[x.dtype] if are_aligned(arrays) and count >= WIDE[x.dtype] else 1
     threads = SUMMING if name == "mse" else FLAT
@@ -184,14 +188,14 @@ def flat_launch(name: str, x: Any, arrays: Iterable[Any]) -> KernelLaunch:
 
 
 def column_sums_launch(w: Any) -> KernelLaunch:
-    """Adds up what blocks left as their sums for weight and bias."""
+    """Return a launch that adds up the blocks' partial sums for weight and bias."""
     constants = _constants(w.dtype, PACK=WIDE[w.dtype], STEPS=1, TAIL=0)
     kernel = kernel_of(w.device.index, "flat.cu", "column_sums", constants)
     return KernelLaunch(kernel, -(-2 * w.numel() // 8), 1024)
 
 
 def row_layout(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int] | None:
-    """Pack, lanes and packs of a thread where a warp holds a row in registers; None where it is too wide for that."""
+    """Return pack, lanes and packs per thread if a warp can hold a row in registers; None for wider rows."""
     width = x.shape[-1]
     pack = pack_of(x, arrays)
     packs, lanes = -(-width // pack), 1
@@ -202,10 +206,10 @@ def row_layout(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int]
 
 
 def rows_launch(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -> KernelLaunch | None:
-    """A kernel of rows.cu over the rows of `x`, None where they are too wide for it.
+    """Return a launch of a kernel of rows.cu over the rows of `x`, None where they are too wide for it.
 
-    Where it walks, the blocks are at most those that run at a time, and fewer where each would have less than four rows
-    for all of its warps: what they leave has to be added up.
+    A kernel that `walks` over rows gets at most the blocks that run at a time, and fewer where each would have
+    less than four rows for all of its warps, since the partial sums of blocks have to be added up.
     """
     shape = row_layout(name, x, arrays)
     if shape is None:
@@ -223,7 +227,7 @@ def rows_launch(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -
 
 
 def wide_launch(name: str, x: Any, arrays: Iterable[Any]) -> KernelLaunch:
-    """A kernel of wide.cu: a block goes over a row several times, over one row after the other."""
+    """Return a launch of a kernel of wide.cu, whose blocks read a row several times, row after row."""
     width, index = x.shape[-1], x.device.index
     kernel = kernel_of(index, "wide.cu", name, _constants(x.dtype, PACK=pack_of(x, arrays)))
     threads = ROWS if width <= 8192 else 2 * ROWS
@@ -232,7 +236,7 @@ def wide_launch(name: str, x: Any, arrays: Iterable[Any]) -> KernelLaunch:
 
 
 def columns_launch(x: Any, arrays: Iterable[Any]) -> tuple[KernelLaunch, int, int, int]:
-    """layer_norm_columns: the launch, rows of each part, blocks across the columns, and number of parts."""
+    """Return layer_norm_columns' launch, rows of each part, blocks across the columns, and number of parts."""
     arrays = tuple(arrays)
     width, index, pack = x.shape[-1], x.device.index, pack_of(x, arrays)
     kernel = kernel_of(index, "wide.cu", "layer_norm_columns", _constants(x.dtype, PACK=pack))
@@ -243,25 +247,26 @@ def columns_launch(x: Any, arrays: Iterable[Any]) -> tuple[KernelLaunch, int, in
 
 
 def pack_of(x: Any, arrays: Iterable[Any]) -> int:
-    """Elements that are loaded together: the most, in 16 bytes, at whose multiples every row of every array begins."""
+    """Return how many elements are loaded together: the most, in 16 bytes, to which all rows are aligned."""
     size = int(x.element_size())
     step = gcd(16, x.shape[-1] * size, *(array.data_ptr() for array in arrays))
     return max(1, step // size)
 
 
 def are_aligned(arrays: Iterable[Any]) -> bool:
-    """Whether each begins at a multiple of 16 bytes. torch's own memory does; a slice may not."""
+    """Return whether each array begins at a multiple of 16 bytes. torch's own memory does; a slice may not."""
     return all(array.data_ptr() % 16 == 0 for array in arrays)
 
 
 @lru_cache(maxsize=8)
 def scratch_memory(index: int) -> tuple[int, int]:
-    """Where blocks leave their sums, and the count of those that are done: addresses. The count is 0 between kernels.
+    """Return the addresses of the blocks' partial sums, and of the count of finished blocks.
 
-    All calls on a device share it: they must follow one another on one stream.
+    The count is 0 between kernels. All calls on a device share this memory: they must follow one another on one
+    stream.
     """
     memory = torch.zeros(
-        device_of(index)[1] * MOST_RESIDENT + 1, dtype=torch.float32, device=cuda_device(index)
+        device_of(index)[1] * MAX_RESIDENT + 1, dtype=torch.float32, device=cuda_device(index)
     )
     _kept.append(memory)
     return memory.data_ptr() + 4, memory.data_ptr()
@@ -271,11 +276,12 @@ _kept: list[Any] = []  # scratch memory lives as long as the process
 
 
 def cuda_device(index: int) -> torch.device:
-    """The device of that number."""
+    """Return the device of that number."""
     return torch.device("cuda", index)
 
 
 def _constants(dtype: Any, **more: int) -> tuple[tuple[str, int], ...]:
+    """Return the constants of a compilation, sorted, with the dtype's."""
     return tuple(sorted({"ELEMENT": ELEMENT[dtype], **{k: int(v) for k, v in more.items()}}.items()))
 
 
@@ -283,20 +289,23 @@ def _constants(dtype: Any, **more: int) -> tuple[tuple[str, int], ...]:
 
 
 def build(problem: Problem) -> Call:
-    """The call, its kernels built. Raises Unavailable without a GPU or NVRTC, and for inputs that are not dense."""
+    """Build the call and its kernels.
+
+    Raises Unavailable without a GPU or NVRTC, and for inputs that are not dense.
+    """
     if problem.inputs[0].device.type != "cuda":
         raise Unavailable(Fact("needs-nvidia-gpu"))
     return build_calls(problem)
 
 
 def build_calls(problem: Problem) -> Call:
-    """The same for inputs wherever they are: a test runs the kernels on the CPU."""
+    """Build the call for inputs on any device: a test runs the kernels on the CPU."""
     check_inputs(problem)
     return _BUILDERS[problem.operation.name, problem.backward](problem)
 
 
 def _map(name: str) -> Callable[[Problem], Call]:
-    """Element by element: value of x, or gradient of what comes from above and x."""
+    """Return a builder of an elementwise kernel: the value of x, or its gradient."""
 
     def build(problem: Problem) -> Call:
         x, empty = problem.inputs[0], torch.empty_like
@@ -314,11 +323,13 @@ def _map(name: str) -> Callable[[Problem], Call]:
 
 
 def _mse(problem: Problem) -> Call:
+    """Build the mean squared error."""
     x, target = problem.inputs
     return _mean(x, flat_launch("mse", x, (x, target)), target, x.numel(), 1 / x.numel())
 
 
 def _mse_backward(problem: Problem) -> Call:
+    """Build the gradient of the mean squared error."""
     (x, target), above = problem.inputs, problem.above
     kernel, empty = flat_launch("mse_backward", x, (x, target)), torch.empty_like
     count, share = x.numel(), 1 / x.numel()
@@ -332,7 +343,7 @@ def _mse_backward(problem: Problem) -> Call:
 
 
 def _mean(x: Tensor, kernel: Any, target: Tensor, *numbers: float) -> Call:
-    """A mean over everything: the block that is done last adds up what all of them found."""
+    """Return a call that computes a mean over everything: the block that ends last adds up all partial sums."""
     partial, done = scratch_memory(x.device.index)
 
     def call() -> Tensor:
@@ -344,6 +355,7 @@ def _mean(x: Tensor, kernel: Any, target: Tensor, *numbers: float) -> Call:
 
 
 def _layer_norm(problem: Problem) -> Call:
+    """Build layer norm."""
     x, w, b = problem.inputs
     kernel, sizes = _over_rows("layer_norm", x, (x, w, b))
     empty = torch.empty_like
@@ -357,6 +369,7 @@ def _layer_norm(problem: Problem) -> Call:
 
 
 def _layer_norm_backward(problem: Problem) -> Call:
+    """Build the gradients of layer norm, with the statistics of a forward call."""
     x, w, b = problem.inputs
     above: Tensor = problem.above
     width, arrays = x.shape[-1], (x, w, b, above)
@@ -384,7 +397,7 @@ def _layer_norm_backward(problem: Problem) -> Call:
 
 
 def _wide_layer_norm_backward(problem: Problem, mean: Tensor, rstd: Tensor) -> Call:
-    """Rows that no warp holds: one kernel goes along them, another one down the columns."""
+    """Build the gradients for rows that no warp holds: one kernel for the rows, another one for the columns."""
     x, w, b = problem.inputs
     above: Tensor = problem.above
     width, arrays = x.shape[-1], (x, w, b, above)
@@ -406,12 +419,14 @@ def _wide_layer_norm_backward(problem: Problem, mean: Tensor, rstd: Tensor) -> C
 
 
 def _cross_entropy(problem: Problem) -> Call:
+    """Build cross entropy."""
     x, labels = problem.inputs
     kernel, sizes = _over_rows("cross_entropy", x, (x,), walks=True)
     return _mean(x, kernel, labels, *sizes, 1 / sizes[0])
 
 
 def _cross_entropy_backward(problem: Problem) -> Call:
+    """Build the gradient of cross entropy."""
     (x, labels), above = problem.inputs, problem.above
     kernel, sizes = _over_rows("cross_entropy_backward", x, (x,))
     part, empty = 1 / sizes[0], torch.empty_like
@@ -427,7 +442,7 @@ def _cross_entropy_backward(problem: Problem) -> Call:
 def _over_rows(
     name: str, x: Tensor, arrays: tuple[Tensor, ...], walks: bool = False
 ) -> tuple[Any, tuple[int, ...]]:
-    """The kernel for rows as wide as x's, and its sizes: rows, and the width where it is no constant of it."""
+    """Return the kernel for rows as wide as x's, and its sizes: rows, and the width unless that is a constant."""
 
     width = x.shape[-1]
     held = rows_launch(name, x, arrays, walks)

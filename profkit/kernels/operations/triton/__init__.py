@@ -12,14 +12,17 @@ from profkit.kernels.operations.definitions import EPS, Call, Problem, Tensor, U
 # Elements of a row that a program holds: 16,384 are 64 KiB in float32, a quarter of a multiprocessor's registers. The
 # backward pass of layer norm holds five numbers for each.
 WIDEST, WIDEST_BACK = 16384, 4096
-MOST_ROWS = (1 << 31) - (1 << 24)  # what 32 bits count, less those of a tile more for each program
+MAX_ROWS = (1 << 31) - (1 << 24)  # what 32 bits count, less those of a tile more for each program
 
 
 Builder: TypeAlias = Callable[[Problem], Call]
 
 
 def build(problem: Problem) -> Call:
-    """The call. Raises Unavailable without Triton, without a device for it, and for inputs that are not dense."""
+    """Build the call.
+
+    Raises Unavailable without Triton, without a device for it, and for inputs that are not dense.
+    """
     x = problem.inputs[0]
     if x.device.type != "cuda":
         if os.environ.get("TRITON_INTERPRET") != "1":
@@ -35,7 +38,7 @@ def build(problem: Problem) -> Call:
 
 
 def _elementwise(name: str) -> Builder:
-    """A kernel of flat.py: the value of the inputs, or the gradient of what comes from above and them."""
+    """Return a builder of a kernel of flat.py: the value of the inputs, or the gradient."""
 
     def build(problem: Problem) -> Call:
         from profkit.kernels.operations.triton import flat
@@ -47,11 +50,11 @@ def _elementwise(name: str) -> Builder:
 
 
 def _by_rows(x: Tensor, widest: int = WIDEST) -> Any:
-    """The kernels for rows. Raises Unavailable for rows that no program holds, and for more than they count."""
+    """Return the kernels for rows. Raises Unavailable for rows too wide for a program, and for too many rows."""
     from profkit.kernels.operations.triton import rows
 
-    if x.numel() // x.shape[-1] > MOST_ROWS:
-        raise Unavailable(Fact.of("too-many-rows", most=MOST_ROWS))
+    if x.numel() // x.shape[-1] > MAX_ROWS:
+        raise Unavailable(Fact.of("too-many-rows", most=MAX_ROWS))
     if x.shape[-1] > widest:
         raise Unavailable(Fact.of("too-wide-rows", most=widest))
     return rows

@@ -1,4 +1,4 @@
-"""GELU, Swish and the mean squared error in Triton: the arrays are flat, a program takes one block of them."""
+"""GELU, Swish and the mean squared error in Triton: arrays are flat, a program computes one block of them."""
 
 # a kernel's parameters have Triton's types
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call"
@@ -22,7 +22,7 @@ CHUNK = 1024  # sums of programs that are added up at a time
 
 @triton.jit
 def _tail_probability(size):
-    """P(X > size) of a normal X, for size >= 0: the polynomial of flat.cu, which says where it comes from."""
+    """Return P(X > size) of a normal X, for size >= 0: the polynomial of flat.cu, which gives its source."""
     power = -1.9919056e-06 * size + 2.9272091e-05
     power = power * size - 1.3808868e-04
     power = power * size - 2.5343554e-04
@@ -72,7 +72,7 @@ def _swish_backward(dy, x, dx, N, BLOCK: tl.constexpr):
 
 @triton.jit
 def add_up_programs(own, partial, done, out, SCALE, CHUNK: tl.constexpr):
-    """Adds up what every program found, always in the same order, in the one that is done last. `done` is left at 0."""
+    """Add up every program's sum, in the same order always, in the program that ends last. `done` is left at 0."""
     tl.store(partial + tl.program_id(0), own)
     before = tl.atomic_add(done, 1, sem="acq_rel")
     if before == tl.num_programs(0) - 1:
@@ -115,27 +115,27 @@ def _launch_map(kernel: Any, like: Any, *arrays: Any) -> Any:
 
 
 def gelu(x: Any) -> Any:
-    """x times the normal distribution's function of x."""
+    """Return x times the normal distribution's function of x."""
     return _launch_map(_gelu, x, x)
 
 
 def gelu_backward(dy: Any, x: Any) -> Any:
-    """dx."""
+    """Return dx, the gradient for x."""
     return _launch_map(_gelu_backward, x, dy, x)
 
 
 def swish(x: Any) -> Any:
-    """x * sigmoid(x)."""
+    """Return x * sigmoid(x)."""
     return _launch_map(_swish, x, x)
 
 
 def swish_backward(dy: Any, x: Any) -> Any:
-    """dx."""
+    """Return dx, the gradient for x."""
     return _launch_map(_swish_backward, x, dy, x)
 
 
 def mse(x: Any, target: Any) -> Any:
-    """The mean of the squared differences, one number of x's dtype; the same at every call."""
+    """Return the mean of the squared differences, one number of x's dtype; the same at every call."""
     N = x.numel()
     most, partial, done = scratch_memory(x.device)
     small = most * SUM_BLOCK > N  # less than one block for each program
@@ -148,7 +148,7 @@ def mse(x: Any, target: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def scratch_memory(device: Any) -> tuple[int, Any, Any]:
-    """How many programs of 4 warps fill the device, where they leave their sums, and the count of those done.
+    """Return how many programs of 4 warps fill the device, memory for their sums, and the count of those done.
 
     All calls on a device share it: they must follow one another on one stream.
     """
@@ -161,5 +161,5 @@ def scratch_memory(device: Any) -> tuple[int, Any, Any]:
 
 
 def mse_backward(dout: Any, x: Any, target: Any) -> Any:
-    """dx; `dout` is one number on the device."""
+    """Return dx, the gradient for x; `dout` is one number on the device."""
     return _launch_map(_mse_backward, x, x, target, dout)

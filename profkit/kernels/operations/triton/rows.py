@@ -1,7 +1,8 @@
-"""Layer norm and cross entropy in Triton: a program takes a tile of whole rows, so that short rows fill it, too.
+"""Layer norm and cross entropy in Triton: a program takes a tile of whole rows.
 
-A tile is laid out so that no two warps share a row: what they would tell each other goes through shared memory, with
-barriers, and cost cross entropy in 16 bits half of its speed. Only rows that one warp cannot hold are shared.
+So short rows fill it, too. A tile is laid out so that no two warps share a row: their exchange would go
+through shared memory, with barriers, and cost cross entropy in 16 bits half of its speed. Only rows that one
+warp cannot hold are shared.
 """
 
 # a kernel's parameters have Triton's types
@@ -35,7 +36,7 @@ LIGHT = 64  # bytes of a tile for each thread: with more of them half as many wa
 
 
 def tile_shape(x: Any, elements: int) -> tuple[int, int, int]:
-    """Rows and columns of a tile that holds whole rows, and its warps. `elements`: bytes of a tile of long rows."""
+    """Return rows and columns of a tile of whole rows, and its warps. `elements`: bytes of a tile of long rows."""
     block = int(triton.next_power_of_2(x.shape[-1]))
     row = block * int(x.element_size())
     if row <= WARP_LOAD:
@@ -44,17 +45,20 @@ def tile_shape(x: Any, elements: int) -> tuple[int, int, int]:
 
 
 def program_count(rows: int, height: int, most: int, walkers: int, warps: int) -> int:
-    """How many programs walk: one for each tile, at most `walkers` warps per multiprocessor. `most` is `scratch`'s."""
+    """Return how many programs run: one for each tile, at most `walkers` warps per multiprocessor.
+
+    `most` is that of `scratch_memory`.
+    """
     return min(-(-rows // height), max(1, most // PROGRAMS * max(1, walkers // warps)))
 
 
 def register_limit(walkers: int) -> dict[str, int]:
-    """The option that gives each thread its share of the registers."""
+    """Return the option that gives each thread its share of the registers."""
     return {"maxnreg": REGISTERS // walkers} if torch.version.cuda else {}
 
 
 def units_and_step(width: int) -> tuple[int, int]:
-    """UNITS and STEP of rows of this width."""
+    """Return UNITS and STEP of rows of this width."""
     step = gcd(width, 16)
     return width // step, step
 
@@ -97,7 +101,7 @@ def _layer_norm(
 
 @triton.jit
 def _gradients(dy, x, mean_in, rstd_in, first, at, M, H, column, ROWS: tl.constexpr):
-    """What the backward pass of layer norm reads of a tile, with zeros past the end."""
+    """Load what the backward pass of layer norm reads of a tile, with zeros past the end."""
     inside = tl.arange(0, ROWS) < M - first
     there = inside[:, None] & (column < H)
     row = first + tl.arange(0, ROWS)
@@ -179,7 +183,7 @@ def _column_sums(partial, dw, db, P, H, ROWS: tl.constexpr, BLOCK: tl.constexpr)
 
 
 def layer_norm(x: Any, w: Any, b: Any, eps: float, keep: tuple[Any, Any] | None = None) -> Any:
-    """Each row of x normalized, times w, plus b; mean and 1/sigma of the rows into `keep`."""
+    """Return each row of x normalized, times w, plus b; mean and 1/sigma of the rows go into `keep`."""
     H = x.shape[-1]
     M = x.numel() // H
     y = torch.empty_like(x)
@@ -192,7 +196,7 @@ def layer_norm(x: Any, w: Any, b: Any, eps: float, keep: tuple[Any, Any] | None 
 
 
 def layer_norm_backward(dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """The gradients for x, w and b, of `dy` from above and what the forward call left."""
+    """Return the gradients for x, w and b, by `dy` from above and the statistics of the forward call."""
     H = x.shape[-1]
     M = x.numel() // H
     dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(w)
@@ -210,7 +214,7 @@ def layer_norm_backward(dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[
 
 @triton.jit
 def _logits(x, target, first, at, M, C, column, ROWS: tl.constexpr):
-    """What the losses of a tile are made of, with minus infinity past the end."""
+    """Load logits and targets of a tile, with minus infinity past the end."""
     inside = tl.arange(0, ROWS) < M - first
     there = inside[:, None] & (column < C)
     value = tl.load(x + first.to(tl.int64) * C + at, mask=there, other=float("-inf"))
@@ -282,7 +286,7 @@ def _cross_entropy_backward(
 
 
 def cross_entropy(x: Any, target: Any) -> Any:
-    """The mean loss over rows of logits, one number of x's dtype; the same at every call."""
+    """Return the mean loss over rows of logits, one number of x's dtype; the same at every call."""
     C = x.shape[-1]
     M = x.numel() // C
     rows, block, warps = tile_shape(x, CROSS_ENTROPY)
@@ -298,7 +302,7 @@ def cross_entropy(x: Any, target: Any) -> Any:
 
 
 def cross_entropy_backward(dout: Any, x: Any, target: Any) -> Any:
-    """dx; `dout` is one number on the device."""
+    """Return dx, the gradient for x; `dout` is one number on the device."""
     C = x.shape[-1]
     M = x.numel() // C
     dx = torch.empty_like(x)

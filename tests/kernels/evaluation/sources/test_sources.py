@@ -115,7 +115,7 @@ def test_a_file_is_asked_for_its_kernels_without_being_run_and_without_torch(tmp
     [
         ("def relu(x): return x\n", "has no kernel"),
         ("def relu_kernel_impl(x:\n", "line 1"),
-        ("from profkit.evaluation import kernel\n@kernel(name)\ndef f(): ...\n", "written out"),
+        ("from profkit.evaluation import kernel\n@kernel(name)\ndef f(): ...\n", "read from its text"),
     ],
 )
 def test_a_file_without_a_kernel_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -305,7 +305,7 @@ def test_what_cannot_travel_is_refused_with_what_can() -> None:
             return x
 
     of_a_notebook = type("Shell", (), {"__module__": "__main__", "__call__": lambda self, x: x})
-    for function, said in ((locked, "locked cannot be taken"), (of_a_notebook(), "defined in no file")):
+    for function, said in ((locked, "locked cannot be sent"), (of_a_notebook(), "defined in no file")):
         with pytest.raises(UsageError, match=said) as raised:
             request_function(function, "relu.default")
         assert "top of a file" in (raised.value.fix or "")
