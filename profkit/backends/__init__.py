@@ -1,7 +1,7 @@
-"""The kinds of hardware that profkit profiles, each one object that is listed here once, in `BACKENDS`.
+"""The kinds of hardware that profkit profiles, each an object that is listed once, in `BACKENDS`.
 
-What differs between them is asked of the object: `backend_named(document.backend)`. No other package compares a
-backend's name.
+Whatever differs between them is a property of the object: `backend_named(document.backend)`. No other package
+compares a backend's name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a plan is made for: the workload, the machine, the folder of the run, and what may be spent."""
+    """What a plan is made for: the workload, the machine, the folder of the run, and the time that may be spent."""
 
     workload: Workload
     machine: Machine
@@ -70,7 +70,7 @@ class RunContext:
     given: Path | None = None  # what each run of the workload reads at its standard input
 
     def shown(self, value: _T) -> _T:
-        """Plain data, or dataclasses, as they may be written: without secrets, the folder by its name."""
+        """Return plain data, or dataclasses, as they may be written: without secrets, the folder by its name."""
         value = hide_values(value, self.hidden)
         held, name = str(self.folder), self.name
         return value if name is None else map_text(value, lambda text: text.replace(held, str(name)))
@@ -97,7 +97,7 @@ class PlanState:
 
 @dataclass(frozen=True)
 class PassFindings:
-    """What one pass found, as plain data."""
+    """The findings of one pass, as plain data."""
 
     counters: tuple[Counter, ...] = ()
     readings: tuple[Reading, ...] = ()
@@ -124,14 +124,14 @@ class PassFindings:
 
 @dataclass(frozen=True)
 class CheckGroup:
-    """One thing that the doctor looks at: its title for the progress line, and the checks."""
+    """A subject of the doctor: its title for the progress line, and its checks."""
 
     title: str
     run: Callable[[], Iterable[Check]]
 
 
 def profiler_group(name: str) -> CheckGroup:
-    """The checks of a profiler, loaded when they are run."""
+    """Return the checks of a profiler, which is loaded when they are run."""
 
     def run() -> Iterable[Check]:
         profiler = PROFILERS.get(name)
@@ -142,7 +142,7 @@ def profiler_group(name: str) -> CheckGroup:
 
 @dataclass(frozen=True)
 class DeviceCandidate:
-    """Why a workload seems to use a device; the devices that are here, or why there is none."""
+    """Why a workload seems to use a device, with the devices that are here, or the reason why there is none."""
 
     evidence: Fact
     gpus: tuple[Gpu, ...] = ()
@@ -150,9 +150,9 @@ class DeviceCandidate:
 
 
 class Backend(Protocol):
-    """One kind of hardware: plain data, and methods that load what they need when they are called.
+    """A kind of hardware: plain data, and methods that load what they need when they are called.
 
-    A class that inherits from this one has what is written here, and says what differs.
+    A class that inherits from this one gets these defaults, and overrides what differs.
     """
 
     name: str
@@ -171,56 +171,62 @@ class Backend(Protocol):
     targets: Path | None = None  # the YAML file of its default targets
 
     def claims(self, report: Report) -> bool:  # noqa: ARG002
-        """Whether a report was recorded on this hardware; of what nobody claims that is the CPU."""
+        """Return whether a report was recorded on this hardware; a report that no backend claims is the CPU's."""
         return False
 
     def possible(self) -> bool:
-        """Whether this kind of system can have such hardware at all. Asks no driver."""
+        """Return whether this kind of system can have such hardware at all. Asks no driver."""
         return True
 
     def candidate(self, workload: Workload) -> DeviceCandidate | None:  # noqa: ARG002
-        """For `auto`: whether the workload seems to use this device. A guess from its text; nothing is run."""
+        """Return, for `auto`, a candidate if the workload seems to use this device.
+
+        This is a guess from its text; nothing is run.
+        """
         return None
 
     def devices(self) -> tuple[Gpu, ...]:
-        """The devices here. Raises MachineError where this machine cannot be profiled with this backend."""
+        """Return the devices here. Raises MachineError where this backend cannot profile on this machine."""
         return ()
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
-        """The backend at work on one run."""
+        """Return the backend at work on one run."""
 
     def pass_kinds(self) -> tuple[type[Pass], ...]:
-        """The passes that a run may have: what they leave is all that comes back from another machine."""
+        """Return the passes that a run may have: only their files come back from another machine."""
         from profkit.backends.passes import PYTHON_PASSES
 
         return PYTHON_PASSES
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
-        """What the doctor looks at, beside what every backend needs."""
+        """Return the doctor's checks beyond those of every backend."""
         return ()
 
     def enrich(self, document: RunDocument) -> RunDocument:
-        """The document with the readings that follow from those of this hardware."""
+        """Add the readings that follow from those of this hardware to the document."""
         return document
 
     def summarize(self, document: RunDocument) -> list[Summary]:  # noqa: ARG002
-        """The summaries beside that of the time."""
+        """Return the summaries besides that of the time."""
         return []
 
 
 def _cuda() -> Backend:
+    """Load the CUDA backend."""
     from profkit.backends.cuda import CUDA
 
     return CUDA
 
 
 def _mps() -> Backend:
+    """Load the MPS backend."""
     from profkit.backends.mps import MPS
 
     return MPS
 
 
 def _cpu() -> Backend:
+    """Load the CPU backend."""
     from profkit.backends.cpu import CPU
 
     return CPU
@@ -232,32 +238,32 @@ BACKENDS: dict[str, Callable[[], Backend]] = {"cuda": _cuda, "mps": _mps, DEFAUL
 
 
 def backend_names() -> tuple[str, ...]:
-    """The names of all backends."""
+    """Return the names of all backends."""
     return tuple(BACKENDS)
 
 
 def backend_named(name: str) -> Backend:
-    """The backend of this name. Raises UsageError where there is none."""
+    """Return the backend of this name. Raises UsageError where there is none."""
     if name not in BACKENDS:
         raise UsageError(f"no backend is called {name!r}; there are {', '.join(sorted(BACKENDS))}")
     return BACKENDS[name]()
 
 
 def backend_of_report(report: Report) -> Backend:
-    """The backend whose hardware a report speaks of."""
+    """Return the backend on whose hardware a report was recorded."""
     loaded = (backend_named(name) for name in backend_names())
     return next((backend for backend in loaded if backend.claims(report)), backend_named(DEFAULT))
 
 
 def kernel_word(name: str) -> str:
-    """What one piece of a device's work is called in results of the backend `name`; it may be unknown here."""
+    """Return what one piece of a device's work is called in results of the backend `name`, even an unknown one."""
     backend = backend_named(name) if name in BACKENDS else None
     return backend.work if backend is not None and backend.has_device else "kernel"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The backend of a run, its devices, and why it was taken where that was left to profkit."""
+    """The backend of a run, its devices, and why it was chosen where that was left to profkit."""
 
     backend: Backend
     gpus: tuple[Gpu, ...] = ()
@@ -265,9 +271,9 @@ class Choice:
 
 
 def choose_backend(name: str, workload: Workload) -> Choice:
-    """The backend called `name`; of `auto` that of a device which is here and the workload seems to use, else the CPU.
+    """Return the backend called `name`; for `auto`, that of a device that the workload seems to use, or the CPU.
 
-    Raises MachineError where the named one cannot be profiled here.
+    Raises MachineError where the named backend cannot profile here.
     """
     choice = _choose_for(workload) if name == "auto" else None
     if choice is None:
@@ -277,6 +283,7 @@ def choose_backend(name: str, workload: Workload) -> Choice:
 
 
 def _choose_for(workload: Workload) -> Choice:
+    """Choose the backend of the first device that the workload seems to use, or the CPU."""
     usual = backend_named(DEFAULT)
     for backend in map(backend_named, backend_names()):
         candidate = backend.candidate(workload) if backend.possible() else None

@@ -1,4 +1,4 @@
-"""What a run leaves in its folder, by name: made of what each pass declares of itself (`Pass.step_names`, `leaves`)."""
+"""The names of the files in a run's folder, made from what each pass declares (`Pass.step_names`, `leaves`)."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def run_files(backend: str | None = None) -> FileNames:
 
 
 def _names(backends: Iterable[str]) -> Iterator[str]:
+    """Yield the names of the artifacts and logs of these backends' passes."""
     for kind in {kind for name in backends for kind in backend_named(name).pass_kinds()}:
         for step in kind.step_names:
             yield from (f"artifacts/{record.format(step)}" for record in _RECORDS)

@@ -1,4 +1,4 @@
-"""A program that runs already, under the tool that can look at it: py-spy at Python, perf at any other."""
+"""Profiling of a running program by the tool that can attach to it: py-spy for Python, perf for any other."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _ALL, _RUNNING, _STACKS = "all.txt", "running.txt", "stacks.jsonl"
 
 
 def is_python(pid: int) -> bool:
-    """Whether a process has a Python loaded (Linux). Raises OSError where that may not be known."""
+    """Return whether a process has loaded Python (Linux). Raises OSError where that may not be known."""
     return _PYTHON.search(Path(f"/proc/{pid}/maps").read_bytes()) is not None
 
 
 @dataclass
 class Attached:
-    """A process and the Python programs below it, by two recordings, with looks at what their threads wait for."""
+    """A process and the Python programs below it, by two recordings, and what their threads wait for."""
 
     pid: int
     seconds: float
@@ -60,7 +60,7 @@ class Attached:
     kinds: dict[int, Counter[str]] = field(default_factory=dict)
 
     def steps(self, folder: Path) -> tuple[Step, ...]:
-        """What records into a folder."""
+        """Return the steps that record into a folder."""
         return tuple(
             Step(
                 name,
@@ -72,7 +72,7 @@ class Attached:
         )
 
     def look(self, pids: Iterable[int]) -> None:
-        """See what the threads of these processes wait for now."""
+        """Note what the threads of these processes wait for now."""
         for pid in pids:
             with contextlib.suppress(OSError):  # it has ended
                 for thread in map(int, os.listdir(f"/proc/{pid}/task")):
@@ -80,7 +80,7 @@ class Attached:
                         self.kinds.setdefault(thread, Counter())[kind] += 1
 
     def read(self, context: RunContext, seconds: float, cpu: Mapping[int, float]) -> PassFindings:
-        """As the stacks of a run that was started here. `cpu`: seconds by process, as the system counted them."""
+        """Read the recordings like the stacks of a run that was started here. `cpu`: CPU seconds by process id."""
         folder = context.folder / "artifacts"
         recorded = folder / _ALL, folder / _RUNNING
         lines = py_spy.sampled_lines(*recorded, seconds, self.pid, cpu, self.kinds)
@@ -103,7 +103,7 @@ class AttachedNative(Attached):
     perf: PerfAbility
 
     def steps(self, folder: Path) -> tuple[Step, ...]:
-        """What records into a folder."""
+        """Return the step that records into a folder."""
         argv = attach_argv(
             self.pid,
             self.seconds,
@@ -121,11 +121,11 @@ class AttachedNative(Attached):
         return self.perf.switches_ok and self.seconds <= LONGEST_SWITCHED
 
     def look(self, pids: Iterable[int]) -> None:  # noqa: ARG002
-        """Only itself is recorded, and what it starts meanwhile."""
+        """Note what the process waits for: only itself is recorded, and what it starts meanwhile."""
         super().look([self.pid])
 
     def read(self, context: RunContext, seconds: float, cpu: Mapping[int, float]) -> PassFindings:
-        """As the trace of a program that was started here. Of one that slept: what it waited for."""
+        """Read the trace like that of a program that was started here; for one that slept, what it waited for."""
         folder, plan = context.folder / "artifacts", self.plan
         words = script_argv(folder / DATA, folder / TEXT, perf=self.program, offsets=True)
         process.run(words, timeout=Step.after_limit)
@@ -147,13 +147,15 @@ class AttachedNative(Attached):
 
 
 def attach(pid: int, seconds: float) -> Attached:
-    """What looks at the process. Raises MachineError where its tool is not here."""
+    """Return the recording for a process. Raises MachineError where its tool is not here."""
     if is_python(pid):
-        if (found := find_tool("py-spy", "PROFKIT_PY_SPY")) is None:
+        if (program := find_tool("py-spy", "PROFKIT_PY_SPY")) is None:
             raise MachineError(
-                "only py-spy can look at a Python that runs, and it is not here", py_spy.INSTALL
+                "attaching to a running Python program needs py-spy, which is not installed", py_spy.INSTALL
             )
-        return Attached(pid, seconds, str(found), ask_tool((str(found), "--version"), 10.0)[1].split()[-1])
+        return Attached(
+            pid, seconds, str(program), ask_tool((str(program), "--version"), 10.0)[1].split()[-1]
+        )
     perf = probe_perf()
     if not perf.record_ok:
         fault = perf.record_fault or Fault("it records nothing here")

@@ -1,8 +1,8 @@
 """Passes under Instruments: a Mac's GPU by Metal System Trace, and a recording for counters.
 
-What they cost was not measured on a Mac by this project. By notes of others: starting takes 1 to 3 s, saving a Metal
-System Trace of seconds 5 to 70 s on an M1, and saving 4 s of GPU counters 115 s; each export opens the document anew,
-in about a second for one of 50 MB.
+Their cost was not measured on a Mac by this project. By notes of others: starting takes 1 to 3 s, saving a
+Metal System Trace of seconds 5 to 70 s on an M1, and saving 4 s of GPU counters 115 s; each export opens the
+document anew, in about a second for one of 50 MB.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large on
 
 
 class MetalPass(Pass):
-    """One execution of the workload under a template of Instruments, recorded by xctrace, exported, and read back.
+    """A run of the workload under a template of Instruments, recorded by xctrace, exported, and read back.
 
-    A benchmark's region takes `seconds` in it, and saving it `saving`.
+    A benchmark's region takes `seconds` in it, and saving it takes `saving` seconds.
     """
 
     tool = "xctrace"
@@ -92,17 +92,17 @@ class MetalPass(Pass):
         limit: float,
         finish: float = FINISH,
     ) -> Step:
-        """The step `name`: the workload launched by xctrace, nothing in between; those of `schemas` that come, as XML.
+        """Return the step `name`: xctrace launches the workload, and exports those of `schemas` that exist as XML.
 
-        The recording is whole; a region is found in it afterwards, by the clock. `limit`: seconds after which this plan
-        itself ends the workload, so that the document stays in bounds; the user's own limit (`context.timeout`), where
-        it comes first, is a failure as in any other step.
+        The recording is whole; a region is found in it afterwards, by the clock. `limit`: seconds after which this
+        plan itself ends the workload, so that the document stays in bounds; the user's own limit (`context.timeout`),
+        where it comes first, is a failure as in any other step.
         """
         document, exports, status = (
             self.folder / f"{name}{end}" for end in (".trace", ".xctrace", ".status")
         )
-        asked, program = self.context.timeout, str(self._xctrace.path)
-        planned = asked is None or limit < asked
+        users_limit, program = self.context.timeout, str(self._xctrace.path)
+        planned = users_limit is None or limit < users_limit
         workload = self.context.workload
         return Step(
             name,
@@ -111,7 +111,7 @@ class MetalPass(Pass):
                 document,
                 template=template,
                 instruments=instruments,
-                limit=limit if planned else asked,
+                limit=limit if planned else users_limit,
                 xctrace=program,
             ),
             (f"artifacts/{name}.trace", f"artifacts/{name}.xctrace"),
@@ -129,7 +129,7 @@ class MetalPass(Pass):
         )
 
     def read_step(self, step: Step) -> Report:
-        """The exports of a step, restricted to what the workload marked.
+        """Read the exports of a step, restricted to what the workload marked.
 
         Raises UnreadableReport, with xctrace's own reason where it could not open or export what it had recorded.
         """
@@ -142,11 +142,11 @@ class MetalPass(Pass):
     def recording(
         self, state: PlanState, schemas: Sequence[str], limit: float, **more: Any
     ) -> list[PassPlan]:
-        """The plan of one recording; `more` is what differs of it."""
-        once, iterations, took = state.iteration_seconds, LEAST, start_seconds(state)
+        """Return the plan of one recording; `more` goes to `recorded`."""
+        once, iterations, took = state.iteration_seconds, MIN_ITERATIONS, start_seconds(state)
         if once is not None and once > 0:
-            wanted = max(LEAST, int(self.seconds / once))
-            iterations = max(1, min(MOST, wanted, int(LONGEST_RECORDING / once)))
+            wanted = max(MIN_ITERATIONS, int(self.seconds / once))
+            iterations = max(1, min(MAX_ITERATIONS, wanted, int(LONGEST_RECORDING / once)))
         if state.benchmark and once is not None:
             took += iterations * once
         switch = Switch("signpost") if state.marked else None
@@ -157,14 +157,14 @@ class MetalPass(Pass):
         return self.planned((step,), cost=plain_runs(seconds, state), limit=limit, notes=notes)
 
     def cut_notes(self, report: Report) -> tuple[Fact, ...]:
-        """What to remark where the time limit ended the recording before the workload had ended."""
+        """Return a note where the time limit ended the recording before the workload had ended."""
         if report.facts.get("ended", "").lower() != TIME_LIMIT:
             return ()
         return (Fact.of("recording-ended", name=self.name),)
 
 
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
-    """By what the export said in our own words, else by what xctrace said while it recorded."""
+    """Return the error by profkit's own message in the export's log, else by xctrace's while it recorded."""
     lines = map(str.strip, log_of(folder, f"{step.name}.after0.log").splitlines())
     said = dict(line.split(": ", 1) for line in lines if line.startswith(("error: ", "fix: ")))
     if "error" in said:
@@ -176,7 +176,7 @@ def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
 
 
 def log_of(folder: Path, log: str) -> str:
-    """What a step printed, as far as its log has it; "" where there is none."""
+    """Read what a step printed from its log; empty where there is none."""
     try:
         return read_bounded(folder / "logs" / log).decode(errors="replace")
     except OSError:
@@ -194,7 +194,7 @@ class MacRun(BackendRun):
     name = "cpu"
 
     def make_pass(self, name: PassName) -> Pass | None:
-        """What needs neither perf nor valgrind."""
+        """Make the passes that need neither perf nor valgrind."""
         if name == "trace":
             return AbsentPass(self.context, name, Fact("no-samples-on-a-mac"), RECORD)
         if name == "counters":
@@ -207,11 +207,11 @@ _EXPLAIN_FIX = "capture it in Xcode: MTL_CAPTURE_ENABLED=1, then torch.mps.profi
 SAVE_SECONDS = 25.0  # start, saving, and a dozen exports
 COUNTERS_SECONDS = 120.0
 LONGEST_RECORDING = 60.0  # seconds that are recorded at most, beside the start of the program: 50 MB take 8 s
-LEAST, MOST = 5, 500  # iterations
+MIN_ITERATIONS, MAX_ITERATIONS = 5, 500  # of a benchmark
 
 
 def recording_limit(state: PlanState) -> float:
-    """Seconds after which a recording ends by itself: a document of more than 2 GB can often not be opened."""
+    """Return the seconds after which a recording ends: documents over 2 GB can often not be opened."""
     return float(round(LONGEST_RECORDING + (state.start_seconds or 0.0)))
 
 
@@ -226,25 +226,25 @@ _FACT = "counter set"
 
 
 def _recorded_names(step: str) -> tuple[str, ...]:
-    """The document of Instruments, and its exports."""
+    """Return the names of Instruments' document, and of its exports."""
     return (f"{step}.trace/", *(f"{step}.xctrace/{name}" for name in export_names()))
 
 
 class MetalTracePass(MetalPass):
-    """One recording of the whole process, and as much else of the machine as the template sees."""
+    """A recording of the whole process, and of whatever else of the machine the template shows."""
 
     name, seconds, saving = "trace", TRACED_SECONDS, SAVE_SECONDS
     step_names, leaves = (name,), (*_recorded_names(name), "trace.speedscope.json")
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """Metal System Trace."""
+        """Plan a recording by Metal System Trace."""
         if not self._xctrace.works:
             return self.skip(self._xctrace.reason, self._xctrace.fix)
         schemas = [schema for schema in wanted_schemas() if COUNTED not in schema]
         return self.recording(state, schemas, recording_limit(state), template=METAL)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """Work on the GPU, states and hot spots of the host."""
+        """Read work on the GPU, states and hot spots of the host."""
         report = self.read_step(plan.steps[0])
         return PassFindings(
             gpus=report.gpus,
@@ -260,13 +260,13 @@ class MetalTracePass(MetalPass):
 
 
 class MetalCountersPass(MetalPass):
-    """A recording of its own: beside the trace's instruments that of the counters often gives no rows at all."""
+    """A recording of its own for the counters, which often have no rows beside the trace's instruments."""
 
     name, seconds, saving = "counters", COUNTED_SECONDS, COUNTERS_SECONDS
     step_names, leaves = (name,), _recorded_names(name)
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """The instrument of the counters, alone."""
+        """Plan a recording with the instrument of the counters alone."""
         if not self._xctrace.works:
             return self.skip(self._xctrace.reason, self._xctrace.fix)
         # By the signposts of its regions, since this instrument alone leaves no table of the clock.
@@ -282,7 +282,7 @@ class MetalCountersPass(MetalPass):
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """The counters, or why there are none."""
+        """Read the counters, or why there are none."""
         report = self.read_step(plan.steps[0])
         metal = report.metal if report.metal is not None else MetalTrace()
         if not metal.counters:
@@ -298,22 +298,23 @@ class MetalCountersPass(MetalPass):
         )
 
     def _explain_absence(self, metal: MetalTrace) -> list[MetalAbsent]:
-        """What is absent, the counters with xctrace's own reason where it told one."""
+        """Return what is absent, the counters with xctrace's own reason where it gave one."""
         fault = explain_fault(log_of(self.context.folder, "counters.log"), 0)
-        told = [absent for absent in metal.absent if COUNTED not in absent.what]
+        others = [absent for absent in metal.absent if COUNTED not in absent.what]
         if fault is not None and fault.code == "unsupported-counters":
-            return [*told, MetalAbsent(COUNTERS, Fact.message(fault.reason), fault.fix)]
-        return [*told, MetalAbsent(COUNTERS, Fact("no-gpu-counters"), COUNTERS_FIX)]
+            return [*others, MetalAbsent(COUNTERS, Fact.message(fault.reason), fault.fix)]
+        return [*others, MetalAbsent(COUNTERS, Fact("no-gpu-counters"), COUNTERS_FIX)]
 
 
 METAL_PASSES: tuple[type[Pass], ...] = (MetalTracePass, MetalCountersPass)
 
 
 class MpsRun(BackendRun):
-    """The passes for one workload. xctrace is asked once, when the first plan is made.
+    """The passes for one workload. xctrace is probed once, when the first plan is made.
 
-    Timing takes several processes: MPSGraph chooses a kernel anew in each, and in two of five it took one that was two
-    to three times as slow for the same product of matrices (M5, github.com/pytorch/pytorch/issues/182815).
+    Timing takes several processes: MPSGraph chooses a kernel anew in each, and in two of five it chose one that
+    was two to three times as slow for the same product of matrices (M5,
+    github.com/pytorch/pytorch/issues/182815).
     """
 
     name = "mps"
@@ -322,11 +323,11 @@ class MpsRun(BackendRun):
     on_device = True
 
     def tool_versions(self) -> dict[str, str | None]:
-        """The version of xctrace, where an asked pass uses it."""
+        """Return the version of xctrace, where a wanted pass uses it."""
         return {"xctrace": self._xctrace.version} if {"trace", "counters"} & set(self.wanted) else {}
 
     def make_pass(self, name: PassName) -> Pass | None:
-        """The recordings of Instruments."""
+        """Make the recordings of Instruments."""
         if name == "trace":
             return MetalTracePass(self.context, self._xctrace)
         if name == "counters":
@@ -337,6 +338,7 @@ class MpsRun(BackendRun):
 
     @cached_property
     def _xctrace(self) -> ToolAbility:
+        """Return what xctrace can do, probed once."""
         return probe_xctrace()
 
 
@@ -346,7 +348,7 @@ _CHECKS = Path(__file__).with_name("mps") / "checks.yaml"
 
 
 def mps_checks() -> Iterator[Check]:
-    """Look at the GPU first; off a Mac there is one line that says so, and nothing is started."""
+    """Check the GPU first; off a Mac there is a single check that says so, and nothing is started."""
     if platform.system() != "Darwin":
         yield from judge_rows(_CHECKS, "elsewhere")
         return
@@ -354,7 +356,7 @@ def mps_checks() -> Iterator[Check]:
 
 
 def judge_mps(gpus: Sequence[Gpu], xctrace: ToolAbility) -> Iterator[Check]:
-    """What devices and the probe mean for a run."""
+    """Yield what devices and the probe mean for a run."""
     yield from judge_rows(_CHECKS, "backend", xctrace, {"gpus": gpus})
     for gpu in gpus:
         reason = find_chip(gpu.name, gpu.cores).reason if gpu.virtual is None else None

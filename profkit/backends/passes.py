@@ -1,4 +1,4 @@
-"""A pass, and what the runs of all backends share: timing, Python's own instruments, counts of one iteration."""
+"""A pass, and what the runs of all backends share: timing, Python's own instruments, counts per iteration."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ PassTable: TypeAlias = "Mapping[Depth, tuple[PassName, ...]]"
 
 
 class Pass(ABC):
-    """The workload under one instrument: what is to be done, by what is known so far, and what its artifacts say.
+    """The workload under one instrument: it plans its steps by what is known so far, and reads their artifacts.
 
-    It is asked for its plans when a run begins, and again whenever another pass told something new. A second try is a
-    plan of its own.
+    It plans when a run begins, and again whenever another pass has found something new. A second try is a plan of
+    its own.
     """
 
     name: PassName
@@ -66,27 +66,27 @@ class Pass(ABC):
 
     @abstractmethod
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """The steps of each try, or why there are none."""
+        """Return the steps of each try, or why there are none."""
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """What a try left. Raises UnreadableReport where it cannot be read."""
+        """Read what a try left. Raises UnreadableReport where it cannot be read."""
         return PassFindings()
 
     def planned(self, steps: Sequence[Step], **more: Any) -> list[PassPlan]:
-        """The one plan that there is."""
+        """Return a list with one plan of these steps."""
         return [PassPlan(self.name, self.tool, tuple(steps), **more)]
 
     def skip(self, reason: Fact | str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
-        """A plan that only says why nothing is done; a text is the fault of a tool."""
+        """Return a plan that only says why nothing is done; a text is the fault of a tool."""
         fact = Fact.message(reason) if isinstance(reason, str) else reason
         return [PassPlan(self.name, self.tool, **more).skip(fact, fix)]
 
     def no_python(self, code: str | None) -> Fact:
-        """Why the workload has no Python to look into."""
+        """Return the fact why the workload has no Python to look into."""
         return Fact.of(code or "no-command", program=Path(self.context.workload.command[0]).name)
 
     def directive(self, step: str, switch: Switch | None = None, **more: Any) -> Directive:
-        """What the workload's process is told in a step."""
+        """Return the directive for the workload's process in a step."""
         return Directive(self.name, str(self.folder / f"{step}.region"), switch, **more)
 
 
@@ -98,7 +98,7 @@ class AbsentPass(Pass):
         self.name, self._reason, self._fix = name, reason, fix
 
     def plan(self, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
-        """None, whatever is known."""
+        """Return a plan that only says why there is none."""
         return self.skip(self._reason, self._fix)
 
 
@@ -129,11 +129,11 @@ class BackendRun:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The names of the passes that were asked for."""
+        """Return the names of the passes that the user or the depth wants."""
         return self.context.wanted or self.passes[self.context.depth]
 
     def tool_versions(self) -> Mapping[str, str | None]:
-        """The version of each tool that the asked passes use; None where it does not work."""
+        """Return the version of each tool that the wanted passes use; None where it does not work."""
         return {}
 
     def plan(self, state: PlanState) -> Plan:
@@ -151,22 +151,22 @@ class BackendRun:
         return each.plan(state)
 
     def after_failure(self, message: str) -> PassPlan | None:  # noqa: ARG002
-        """The pass that says why the workload failed, by what it printed; None where there is none."""
+        """Return the pass that explains why the workload failed, by what it printed; None where there is none."""
         return None
 
     def findings(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """What the artifacts of one pass say. Raises UnreadableReport where they cannot be read."""
-        one = self.pass_named(plan.name)
-        return one.read(plan, result) if one is not None else PassFindings()
+        """Read the artifacts of one pass. Raises UnreadableReport where they cannot be read."""
+        own_pass = self.pass_named(plan.name)
+        return own_pass.read(plan, result) if own_pass is not None else PassFindings()
 
     def pass_named(self, name: PassName) -> Pass | None:
-        """The pass of this name; None where this backend has none."""
+        """Return the pass of this name, made once; None where this backend has none."""
         if name not in self._made:
             self._made[name] = self.make_pass(name)
         return self._made[name]
 
     def make_pass(self, name: PassName) -> Pass | None:
-        """Timing and Python's own instruments; a backend makes those of its tools: trace, counters, explain."""
+        """Make timing and Python's own instruments; a backend adds those of its tools: trace, counters, explain."""
         if name == "timing":
             return TimingPass(self.context, self.processes[self.context.depth], self.switch)
         if name == "cprofile":
@@ -177,7 +177,7 @@ class BackendRun:
 
 
 class TimingPass(Pass):
-    """The workload alone: one step per process; one that marks nothing is timed whole, as often as it takes."""
+    """The workload alone: one step per process; a program without a region is timed whole, as often as needed."""
 
     name = "timing"
     step_names = ("timing-#",)
@@ -187,7 +187,7 @@ class TimingPass(Pass):
         self._processes, self._switch = processes, switch
 
     def plan(self, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
-        """Nothing needs to be known for it."""
+        """Plan the steps, for which nothing needs to be known."""
         context = self.context
         directive = Directive(
             "timing", "", self._switch, precision=context.precision, budget=context.sampling
@@ -197,8 +197,8 @@ class TimingPass(Pass):
             Step(name, context.workload.command, directive=replace(directive, record=str(self.folder / name)))
             for name in names
         )
-        asked = Fact.of("asked-precision", precision=context.precision, seconds=context.sampling)
-        return self.planned(steps, cost=float(self._processes), notes=(asked,))
+        precision = Fact.of("asked-precision", precision=context.precision, seconds=context.sampling)
+        return self.planned(steps, cost=float(self._processes), notes=(precision,))
 
 
 class PythonPass(Pass):
@@ -221,7 +221,7 @@ class PythonPass(Pass):
         env: Mapping[str, str] | None = None,
         lines: tuple[CountedLine, ...] = (),
     ) -> list[PassPlan]:
-        """The workload under the instrument by `argv`, or the `reason` why it has no Python to look into.
+        """Plan the workload under the instrument by `argv`, or say by `reason` why it has no Python to look into.
 
         `cost`: its wall time against a plain run, as measured on the workloads in benchmark/.
         """
@@ -249,18 +249,18 @@ class PythonPass(Pass):
 
 
 class CallsPass(PythonPass):
-    """cProfile."""
+    """The calls by cProfile."""
 
     name, file = "cprofile", "cprofile.prof"
     step_names, leaves = ("cprofile",), (file, "cprofile.setup.prof", "cprofile.json", "cprofile.lines.json")
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One step under the host."""
+        """Plan one step with cProfile in the workload's Python."""
         argv, reason = host_command(self.context.workload.command, "cprofile", self.folder / self.file)
         return self.one_step(state, argv, reason, 1.5, lines=state.lines)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """Functions and their callers."""
+        """Read functions and their callers."""
         report = read_cprofile(self.folder / self.file)
         facts = self.folder / "cprofile.json"
         lines = self.folder / "cprofile.lines.json"
@@ -273,14 +273,14 @@ class CallsPass(PythonPass):
         )
 
     def _by_iteration(self, counts: tuple[LineCount, ...]) -> tuple[LineCount, ...]:
-        """The counts with the iterations of the one region that was entered: a benchmark makes several in an entry."""
+        """Return the counts with the iterations of the only entered region: a benchmark has several per entry."""
         work = read_region_work(self.context.folder, self.name)
         known = work.iterations if work.odd is None and work.processes == 1 else 0
-        return tuple(replace(one, entries=known if one.entries else 0) for one in counts)
+        return tuple(replace(line_count, entries=known if line_count.entries else 0) for line_count in counts)
 
 
 class AllocationsPass(PythonPass):
-    """tracemalloc, which notes every allocation. `device`: the workload is a GPU's, and not about Python's memory."""
+    """The allocations by tracemalloc. `device`: the workload is a GPU's, and not about Python's memory."""
 
     name, file = "tracemalloc", "tracemalloc.json"
     step_names, leaves = ("tracemalloc",), (file,)
@@ -291,7 +291,7 @@ class AllocationsPass(PythonPass):
         self._device = device
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One step under the host; of a GPU's program only where it is asked for, or at full depth."""
+        """Plan one step with tracemalloc; for a GPU's program only where it is wanted, or at full depth."""
         context = self.context
         if self._device and context.wanted is None and context.depth != "full":
             return self.skip(Fact("memory-of-a-gpu"), "--passes tracemalloc")
@@ -299,7 +299,7 @@ class AllocationsPass(PythonPass):
         return self.one_step(state, argv, reason, 3.0)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """Peaks, growth, and lines that hold most."""
+        """Read peaks, growth, and lines that hold most."""
         raised = read_raises(self.folder / self.file)
         return PassFindings(
             allocations=read_tracemalloc(self.folder / self.file),
@@ -309,7 +309,7 @@ class AllocationsPass(PythonPass):
 
 # Runs of a program that marks nothing; the processor seconds that they take together at least; what further runs may
 # take where these are there, so that the first answer comes within 2 T + 3 s; and what all may on a busy machine.
-MOST_RUNS, SHORT_SECONDS, MORE_SECONDS, BUSY_SECONDS = 15, 2.4, 2.2, 4.5
+MAX_RUNS, SHORT_SECONDS, MORE_SECONDS, BUSY_SECONDS = 15, 2.4, 2.2, 4.5
 
 
 def sampled_runs(plain: float, own: float) -> int:
@@ -320,7 +320,7 @@ def sampled_runs(plain: float, own: float) -> int:
     """
     own = min(plain, max(own, 1e-3))
     short = min(int(SHORT_SECONDS / own), int(BUSY_SECONDS / plain))
-    return max(1, min(MOST_RUNS, max(short, 1 + int(MORE_SECONDS / plain))))
+    return max(1, min(MAX_RUNS, max(short, 1 + int(MORE_SECONDS / plain))))
 
 
 # Processor time of the sampled run as a multiple of a plain one: up to 1.14 was measured while a program has fewer than
@@ -329,7 +329,7 @@ SAMPLED_COST = 1.15
 
 
 class StacksPass(PythonPass):
-    """Every Python process of the workload samples its stacks."""
+    """The sampled stacks of every Python process of the workload."""
 
     name, file = "stacks", "stacks.jsonl"
     step_names = ("stacks", "stacks-#")
@@ -349,7 +349,7 @@ class StacksPass(PythonPass):
     cap = None
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """The workload as it is, with the variables that each Python below it finds."""
+        """Plan the workload as it is, with the variables by which each Python below it samples itself."""
         command = self.context.workload.command
         env, reason = start_up_environment(command, "stacks", self.folder / self.file)
         plans = self.one_step(state, command if env is not None else None, reason, SAMPLED_COST, env)
@@ -365,7 +365,7 @@ class StacksPass(PythonPass):
         ]
 
     def _again(self, step: Step, number: int) -> Step:
-        """A short program once more, into a file of its own: one run has too few samples."""
+        """Return another run of a short program, into a file of its own: one run has too few samples."""
         name = f"{self.name}-{number}"
         env, _ = start_up_environment(self.context.workload.command, "stacks", self.folder / f"{name}.jsonl")
         artifacts = (f"artifacts/{name}.jsonl",)
@@ -375,7 +375,7 @@ class StacksPass(PythonPass):
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """Functions, lines, imports and stacks of the Python processes; leaves files for viewers of flame graphs."""
+        """Read functions, lines, imports and stacks of the Python processes; leaves files for flame graphs."""
         workload = self.context.workload
         if not (self.folder / self.file).exists():
             if workload.python is None:
@@ -383,14 +383,14 @@ class StacksPass(PythonPass):
             raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
         more = sorted(self.folder.glob("stacks-*.jsonl"))
         report = read_stacks(self.folder / self.file, more)
-        found = (
+        compiler_lines = (
             read_torch_lines(self.folder / "stacks.operations.json"),
             read_jax_lines(self.folder, "stacks"),
             read_jax_compilations(self.folder / f"{self.file}.operations"),
         )
         lines = with_source(report, workload)
         return PassFindings(
-            profiles=(*report.profiles, *(one for one in found if one is not None)),
+            profiles=(*report.profiles, *(profile for profile in compiler_lines if profile is not None)),
             stacks=report.stacks,
             sampled=lines,
             timeline=report.timeline,
@@ -400,7 +400,7 @@ class StacksPass(PythonPass):
 
 
 def leave_stacks(context: RunContext, stacks: Sequence[Stacks], name: str) -> tuple[str, ...]:
-    """A file for viewers of flame graphs, called `name`; its place in the run's folder. None where nothing is."""
+    """Write a file called `name` for viewers of flame graphs; return its place in the run's folder, if any."""
     if not stacks:
         return ()
     place = f"artifacts/{name}.speedscope.json"
@@ -414,12 +414,12 @@ PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was ti
 
 
 def start_seconds(state: PlanState) -> float:
-    """Wall seconds of one run of a device's workload without the samples that timing took."""
+    """Return the wall seconds of a run of a device's workload without the samples that timing took."""
     return state.start_seconds if state.start_seconds is not None else PLAIN_SECONDS
 
 
 def plain_runs(seconds: float, state: PlanState) -> float:
-    """Seconds as a multiple of one plain run."""
+    """Convert seconds to a multiple of one plain run."""
     return seconds / (state.plain_seconds or PLAIN_SECONDS)
 
 
@@ -428,11 +428,11 @@ _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters
 
 @dataclass(frozen=True)
 class RegionWork:
-    """What one step did inside the region.
+    """The work of one step inside the region.
 
-    `seconds` is its wall time, None where nothing was marked or processes overlap. `notes` are what the workload's
-    processes remarked; `shared`: several of them marked at once, so that the window is not known to be theirs.
-    `entries`: how often the process that did it least entered regions, of so many `processes`.
+    `seconds` is its wall time, None where nothing was marked or processes overlap. `notes` are what the
+    workload's processes remarked; `shared`: several of them were in the region at once, so that the window is not
+    known to be theirs. `entries`: the fewest entries into regions of any of the `processes`.
     """
 
     iterations: int = 1
@@ -446,7 +446,7 @@ class RegionWork:
 
 
 def read_region_work(folder: Path, step: str) -> RegionWork:
-    """How often and how long `step` ran what counts. Raises UnreadableReport for a damaged record."""
+    """Read how often and how long `step` ran what counts. Raises UnreadableReport for a damaged record."""
     files = sorted((folder / "artifacts").glob(f"{step}.region.*.json"))
     written = [read_record(path) for path in files]
     records = [record for record in written if record.regions or record.benchmarks]
@@ -473,7 +473,7 @@ def read_region_work(folder: Path, step: str) -> RegionWork:
 
 
 def divide_counters(counters: Sequence[Counter], count: int) -> tuple[Counter, ...]:
-    """The counters divided by `count`; states and ratios between them stay as they are."""
+    """Divide the counters by `count`; properties of the machine stay as they are."""
     if count == 1:
         return tuple(counters)
     return tuple(
@@ -485,7 +485,7 @@ def divide_counters(counters: Sequence[Counter], count: int) -> tuple[Counter, .
 
 
 def divide_profile(profile: Profile, count: int) -> Profile:
-    """The profile divided by `count`; calls stay whole, since half a call is none."""
+    """Divide the profile by `count`; calls stay whole, since there is no half call."""
     if count == 1:
         return profile
     hotspots = tuple(
@@ -504,7 +504,7 @@ _LARGEST = 64 * 1024 * 1024  # bytes of a program that are looked at
 
 
 def first_mention(workload: Workload, pattern: re.Pattern[str]) -> Fact | None:
-    """Where the text of a script, or the program after `-c`, matches; None where none does."""
+    """Return where the text of a script, or the program after `-c`, matches; None where none does."""
     # A script that Python runs needs no suffix.
     scripts = program_words(workload.command)[:1] if workload.python is not None else ()
     for word in workload.command:
@@ -520,7 +520,7 @@ def first_mention(workload: Workload, pattern: re.Pattern[str]) -> Fact | None:
 
 
 def head_of(path: Path) -> bytes:
-    """The first 64 MiB of a file; empty where it cannot be read."""
+    """Read the first 64 MiB of a file; empty where it cannot be read."""
     try:
         with open_regular(path) as file:
             return file.read(_LARGEST)

@@ -1,8 +1,8 @@
-"""The source behind samples: lines of the program's files, where they are here, and lines of addresses of machine code.
+"""The source behind samples: lines of the program's files, and the lines of machine-code addresses.
 
-The latter by binutils (`nm`, `addr2line`), which read a program's tables and debug information. Of functions that were
-inlined into each other, the innermost counts whose source is here and that is no part of a system's header or a
-compiler's library.
+The latter are found by binutils (`nm`, `addr2line`), which read a program's tables and debug information. Of
+functions that were inlined into each other, the innermost counts whose source is here and that is no part of
+a system's header or a compiler's library.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from profkit.core.types import (
 )
 from profkit.profilers.perf.source_lines import Address, CodeAt
 
-MOST_SOURCES = 30  # lines of most time whose source is looked at
+MAX_SOURCES = 30  # lines of most time whose source is looked at
 
 
 def with_source(report: Report, workload: Workload) -> SampledTime | None:
-    """The lines with what their source says, where its file can be read."""
+    """Return the lines with what their source says, where its file can be read."""
     sampled = report.sampled
     if sampled is None:
         return None
@@ -60,15 +60,15 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
 
     lines = []
     for number, line in enumerate(in_own_lines(in_bodies(sampled.lines, text_of), text_of)):
-        code = code_of(line.file, line.line) if number < MOST_SOURCES else None
+        code = code_of(line.file, line.line) if number < MAX_SOURCES else None
         if code is not None and code.loop is None and "await" in line.waits:
             line = _at_loop(line, code_of)
             code = code_of(line.file, line.line)
-        above = line.callers[0] if line.callers and number < MOST_SOURCES else None
+        above = line.callers[0] if line.callers and number < MAX_SOURCES else None
         caller_code = code_of(above.file, above.line) if above is not None else None
         lines.append(_asleep(replace(line, code=code, caller_code=caller_code)))
     imports = next((one for one in report.profiles if one.kind == "sampled-imports"), None)
-    importing = imported_lines(imports)[:MOST_SOURCES] if imports is not None else []
+    importing = imported_lines(imports)[:MAX_SOURCES] if imports is not None else []
     import_codes = {
         f"{line.file}:{line.line}": code
         for line, _, _ in importing
@@ -79,7 +79,7 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
         for line in sampled.outer
         for above in (line.callers[0] if line.callers else line,)
     )
-    work = sum(one.main_wall for one in lines) + sampled.rest_wall  # imports are in neither
+    work = sum(sampled_line.main_wall for sampled_line in lines) + sampled.rest_wall  # imports are in neither
     loops = find_loops(lines, work, lambda file: parsed(text_of(file)))
     return replace(sampled, lines=tuple(lines), outer=calling, import_codes=import_codes, loops=loops)
 
@@ -119,29 +119,29 @@ def _asleep(line: LineSamples) -> LineSamples:
 
 
 def split_notes(sampled: SampledTime | None) -> tuple[Fact, ...]:
-    """Say of a line at which samples are taken whatever runs around it that its share is not its own alone."""
-    lines = [one for one in (sampled.lines if sampled is not None else ()) if is_met_for_others(one)]
+    """Return a note on a line at which samples are taken whatever runs around it: its share is not its own."""
+    lines = [line for line in (sampled.lines if sampled is not None else ()) if is_met_for_others(line)]
     return tuple(
-        Fact.of("split-not-known", line=f"{Path(one.file or '').name}:{one.line}") for one in lines[:1]
+        Fact.of("split-not-known", line=f"{Path(line.file or '').name}:{line.line}") for line in lines[:1]
     )
 
 
 def in_bodies(lines: Sequence[LineSamples], text_of: Callable[[str], str]) -> list[LineSamples]:
-    """The lines, without those in the head of a function: nobody can change a `def`.
+    """Move lines in the head of a function to its body: nobody can change a `def`.
 
-    Its time is that of the line of the body that takes most; where none was seen, of the first statement.
+    Its time goes to the line of the body that takes most; where none was seen, to the first statement.
     """
     heads: list[LineSamples] = []
     bodies: list[LineSamples] = []
     for number, line in enumerate(lines):
-        looked_at = number < MOST_SOURCES and line.file and line.line and is_users_code(line.file)
+        looked_at = number < MAX_SOURCES and line.file and line.line and is_users_code(line.file)
         at = body_line(text_of(line.file), line.line) if looked_at and line.file and line.line else line.line
         if at != line.line:
             heads.append(replace(line, line=at))
         else:
             bodies.append(line)
     for head in heads:
-        own = (n for n, one in enumerate(bodies) if (one.file, one.function) == (head.file, head.function))
+        own = (n for n, body in enumerate(bodies) if (body.file, body.function) == (head.file, head.function))
         most = max(own, key=lambda n: bodies[n].main_wall + bodies[n].other_cpu, default=None)
         if most is None:
             bodies.append(head)
@@ -158,14 +158,18 @@ def in_own_lines(lines: Sequence[LineSamples], text_of: Callable[[str], str]) ->
     kept: list[LineSamples] = []
     moved: list[LineSamples] = []
     for number, line in enumerate(lines):
-        at = _long_line(line, text_of) if number < MOST_SOURCES else None
+        at = _long_line(line, text_of) if number < MAX_SOURCES else None
         if at is None:
             kept.append(line)
         else:
             moved.append(replace(line, line=at))
     for line in moved:
         place = (line.file, line.function, line.line)
-        same = (n for n, one in enumerate(kept) if (one.file, one.function, one.line) == place)
+        same = (
+            n
+            for n, kept_line in enumerate(kept)
+            if (kept_line.file, kept_line.function, kept_line.line) == place
+        )
         if (known := next(same, None)) is None:
             kept.append(line)
         else:
@@ -186,12 +190,12 @@ def _long_line(line: LineSamples, text_of: Callable[[str], str]) -> int | None:
     ):
         return None
     passed = passed_lines(tree, line.line)
-    long = [one for one in passed if takes_long(line_code(text, one), line.variables)]
+    long = [number for number in passed if takes_long(line_code(text, number), line.variables)]
     return long[0] if len(long) == 1 else None
 
 
-def _added(one: LineSamples, other: LineSamples) -> LineSamples:
-    """Two parts of one line."""
+def _added(first_part: LineSamples, second_part: LineSamples) -> LineSamples:
+    """Return the sum of two parts of one line."""
 
     def summed(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
         return {key: first.get(key, 0.0) + second.get(key, 0.0) for key in (*first, *second)}
@@ -200,38 +204,38 @@ def _added(one: LineSamples, other: LineSamples) -> LineSamples:
         return tuple(sorted(places, key=lambda place: -place.value))
 
     return replace(
-        one,
-        main_wall=one.main_wall + other.main_wall,
-        main_cpu=one.main_cpu + other.main_cpu,
-        other_wall=one.other_wall + other.other_wall,
-        other_cpu=one.other_cpu + other.other_cpu,
-        own=one.own + other.own,
-        collecting=one.collecting + other.collecting,
-        given=one.given + other.given,
-        waits=summed(one.waits, other.waits),
-        other_waits=summed(one.other_waits, other.other_waits),
-        ranks=summed(one.ranks, other.ranks),
-        rank_waits=summed(one.rank_waits, other.rank_waits),
-        longest=max(one.longest or 0.0, other.longest or 0.0) or None,
-        threads=max(one.threads, other.threads),  # the same ones may be in both
-        processes=max(one.processes, other.processes),
-        callees=largest((*one.callees, *other.callees)),
-        callers=largest((*one.callers, *other.callers)),
-        below=_joined((*one.below, *other.below)),
+        first_part,
+        main_wall=first_part.main_wall + second_part.main_wall,
+        main_cpu=first_part.main_cpu + second_part.main_cpu,
+        other_wall=first_part.other_wall + second_part.other_wall,
+        other_cpu=first_part.other_cpu + second_part.other_cpu,
+        own=first_part.own + second_part.own,
+        collecting=first_part.collecting + second_part.collecting,
+        given=first_part.given + second_part.given,
+        waits=summed(first_part.waits, second_part.waits),
+        other_waits=summed(first_part.other_waits, second_part.other_waits),
+        ranks=summed(first_part.ranks, second_part.ranks),
+        rank_waits=summed(first_part.rank_waits, second_part.rank_waits),
+        longest=max(first_part.longest or 0.0, second_part.longest or 0.0) or None,
+        threads=max(first_part.threads, second_part.threads),  # the same ones may be in both
+        processes=max(first_part.processes, second_part.processes),
+        callees=largest((*first_part.callees, *second_part.callees)),
+        callers=largest((*first_part.callers, *second_part.callers)),
+        below=_joined((*first_part.below, *second_part.below)),
     )
 
 
 def _joined(places: Sequence[CodeLine]) -> tuple[CodeLine, ...]:
-    """The functions, each once, with the sum of its seconds."""
+    """Return the functions, each once, with the sum of its seconds."""
     sums: dict[CodeLine, float] = {}
-    for one in places:
-        key = replace(one, value=0.0)
-        sums[key] = sums.get(key, 0.0) + one.value
-    return tuple(replace(one, value=value) for one, value in sums.items())
+    for place in places:
+        key = replace(place, value=0.0)
+        sums[key] = sums.get(key, 0.0) + place.value
+    return tuple(replace(place, value=value) for place, value in sums.items())
 
 
 def _text_of(path: Path) -> str:
-    """The text of a file; empty where it cannot be read."""
+    """Read the text of a file; empty where it cannot be read."""
     try:
         return read_start(path, MOST_BYTES).decode("utf-8", "replace")
     except OSError:
@@ -251,18 +255,18 @@ _GENERATED = re.compile(r"\s*((template\s*<.*>\s*)?(struct|class|union)\b)")
 _RUST_ITEM = re.compile(
     r"\s*(?:pub(?:\(\w+\))?\s+)?(?:const |unsafe |async )*(#\[derive|struct|enum|impl|fn)\b"
 )
-MOST_FIELDS = 100  # lines of a type's definition
+MAX_FIELDS = 100  # lines of a type's definition
 
 
 def program_file(workload: Workload) -> Path | None:
-    """The file of a program that is machine code; None of any other."""
+    """Return the file of a program that is machine code; None for any other."""
     name = workload.command[0] if workload.command else ""
     path = Path(workload.folder, name) if "/" in name else Path(shutil.which(name) or "")
     return path if path.is_file() and read_start(path, 4) == b"\x7fELF" else None
 
 
 def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, CodeAt]:
-    """The code at symbols with offsets, as far as binutils and the program's own tables tell."""
+    """Return the code at symbols with offsets, as far as binutils and the program's own tables tell."""
     addr2line = shutil.which("addr2line")
     wanted = {symbol for symbol, _ in keys if symbol != UNKNOWN}
     if addr2line is None or not wanted:
@@ -281,7 +285,7 @@ def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, Co
 
 
 def address_of(program: Path, place: str) -> int | None:
-    """The address in the program's file of `symbol+0x10`; None where its table does not have it."""
+    """Return the address in the program's file of `symbol+0x10`; None where its table does not have it."""
     symbol, _, offset = place.rpartition("+")
     if symbol == UNKNOWN:
         return None
@@ -296,14 +300,14 @@ _Extent: TypeAlias = "tuple[int, int]"  # start and size of a symbol
 
 
 def _starts(program: Path, wanted: set[str]) -> dict[str, list[_Extent]]:
-    """The symbols of these names; perf leaves out the parameters of C++, so that several may have one name."""
+    """Return the symbols of these names; perf omits C++ parameters, so that several may have the same name."""
     nm, filt = shutil.which("nm"), shutil.which("c++filt")
     if nm is None:
         return {}
     # Of a large program only those are asked for whose names can be meant.
     longest = {max(re.findall(r"\w+", name) or [name], key=len) for name in wanted}
     meant = re.compile("|".join(map(re.escape, longest)))
-    found: dict[str, list[_Extent]] = {}
+    extents: dict[str, list[_Extent]] = {}
 
     def look(how: Sequence[str], plain: Sequence[str] | None = None) -> None:
         rows = [
@@ -316,30 +320,33 @@ def _starts(program: Path, wanted: set[str]) -> dict[str, list[_Extent]]:
             names = _output(plain, "\n".join(names)).splitlines()
         for row, name in zip(symbols, names, strict=False):
             extent = int(row[0], 16), int(row[1], 16)
-            if name in wanted and extent not in found.setdefault(name, []):
-                found[name].append(extent)
+            if name in wanted and extent not in extents.setdefault(name, []):
+                extents[name].append(extent)
 
     look(("-C",))
-    if filt is not None and not wanted <= found.keys():
+    if filt is not None and not wanted <= extents.keys():
         look((), (filt, "-p"))
-    return found
+    return extents
 
 
 def _at(symbols: Sequence[_Extent], offset: int) -> int:
-    """The address of an offset into a symbol: the first of its name that is long enough."""
+    """Return the address of an offset into a symbol: the first of its name that is long enough."""
     return next((start for start, size in symbols if offset < size), symbols[0][0]) + offset
 
 
 def _code_of(block: str) -> CodeAt:
-    """The innermost of the inlined functions at an address that is no part of a library, whose source is here."""
+    """Return the innermost of the inlined functions at an address that is no library's and has its source here."""
     rows = block.splitlines()
-    found: list[tuple[int, Place]] = []
+    candidates: list[tuple[int, Place]] = []
     for level, (function, place) in enumerate(zip(rows[::2], rows[1::2], strict=False)):
         file, _, line = place.partition(" ")[0].rpartition(":")
         known = not _SYSTEM.search(file) and line.isdigit() and int(line) > 0
         if known and _is_written(file, int(line)):
-            found.append((level, Place(function=function, file=file, line=int(line))))
-    here = next((one for one in found if Path(one[1].file or "").is_file()), found[0] if found else None)
+            candidates.append((level, Place(function=function, file=file, line=int(line))))
+    here = next(
+        (candidate for candidate in candidates if Path(candidate[1].file or "").is_file()),
+        candidates[0] if candidates else None,
+    )
     inlined = rows[::2][: here[0]] if here is not None else rows[::2]
     # binutils gives an inlined function of C the name of the function around all of them.
     no_names = ("??", here[1].function if here is not None else None)
@@ -349,7 +356,7 @@ def _code_of(block: str) -> CodeAt:
 
 
 def _is_written(file: str, line: int) -> bool:
-    """Whether somebody wrote what is at a line: not where the file is here and does not have it.
+    """Return whether somebody wrote what is at a line; not if the file is here and lacks it.
 
     binutils gives a template of a header the file that uses it now and then, with the line of the header.
     """
@@ -357,14 +364,14 @@ def _is_written(file: str, line: int) -> bool:
     if not text.strip():
         return not Path(file).is_file()
     if file.endswith(".rs"):  # what `derive` makes is at the fields
-        above = (_line_of(file, number) for number in range(line, max(0, line - MOST_FIELDS), -1))
-        head = next((found for one in above if (found := _RUST_ITEM.match(one))), None)
+        above = (_line_of(file, number) for number in range(line, max(0, line - MAX_FIELDS), -1))
+        head = next((item for text_above in above if (item := _RUST_ITEM.match(text_above))), None)
         return head is None or head[1] in ("impl", "fn")
     return not _GENERATED.match(text)
 
 
 def with_text(sampled: SampledTime | None) -> SampledTime | None:
-    """The lines of a compiled program with the text of their source, where it can be read."""
+    """Return the lines of a compiled program with the text of their source, where it can be read."""
     if sampled is None:
         return None
     waiting = tuple(map(_with_wait, _with_texts(sampled.waiting)))
@@ -372,26 +379,27 @@ def with_text(sampled: SampledTime | None) -> SampledTime | None:
 
 
 def _with_wait(line: LineSamples) -> LineSamples:
-    """A line that waits, with what its text says about that: the call, and a loop around a sleep that only looks."""
+    """Return a waiting line with what its text says: the call, or a loop around a sleep that only polls."""
     if line.code is None or not line.file or not line.line or not line.callees:
         return line
     name = line.callees[0].function
     if "sync" in line.waits:
-        found: tuple[Construct, ...] = (Construct("call", name),)
+        constructs: tuple[Construct, ...] = (Construct("call", name),)
     elif "sleep" in line.waits and looks_again(_lines_of(line.file), line.line):
-        found = Construct("sleep"), Construct("while")
+        constructs = Construct("sleep"), Construct("while")
     else:
         return line
-    return replace(line, code=replace(line.code, constructs=found))
+    return replace(line, code=replace(line.code, constructs=constructs))
 
 
 def _with_texts(lines: Sequence[LineSamples]) -> tuple[LineSamples, ...]:
+    """Return the first lines with the text of their source."""
     return tuple(
         replace(line, code=LineCode(text)) if text else line
         for number, line in enumerate(lines)
         for text in (
             _line_of(line.file, line.line).strip()[:LONGEST_TEXT]
-            if number < MOST_SOURCES and line.file and line.line
+            if number < MAX_SOURCES and line.file and line.line
             else "",
         )
     )
@@ -399,14 +407,16 @@ def _with_texts(lines: Sequence[LineSamples]) -> tuple[LineSamples, ...]:
 
 @lru_cache(maxsize=64)
 def _lines_of(file: str) -> tuple[str, ...]:
+    """Return the lines of a file, read once."""
     return tuple(_text_of(Path(file)).splitlines())
 
 
 def _line_of(file: str, number: int) -> str:
-    """A line of source; empty where it is not here."""
+    """Return a line of source; empty where it is not here."""
     lines = _lines_of(file)
     return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
 def _output(argv: Sequence[str], given: str = "") -> str:
+    """Return what a program prints, given `given` on standard input."""
     return ask(argv, timeout=SECONDS, given=given.encode()).stdout.decode("utf-8", "replace")

@@ -25,7 +25,7 @@ class CpuBackend(Backend):
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:  # noqa: ARG002
-        """The tools of this system on one run."""
+        """Return the tools of this system at work on one run."""
         if context.machine.system == "Darwin":
             from profkit.backends.instruments import MacRun
 
@@ -35,24 +35,24 @@ class CpuBackend(Backend):
         return LinuxRun(context)
 
     def pass_kinds(self) -> tuple[type[Pass], ...]:
-        """Those of Linux: a Mac has no other."""
+        """Return the passes of Linux: a Mac has no others."""
         from profkit.backends.cpu.linux import LINUX_PASSES
 
         return (*super().pass_kinds(), *LINUX_PASSES)
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
-        """The tools of this system."""
+        """Return the checks of this system's tools."""
         tools = ("xctrace",) if platform.system() == "Darwin" else ("perf", "valgrind")
         return tuple(map(profiler_group, tools))
 
     def enrich(self, document: RunDocument) -> RunDocument:
-        """What follows from the counters of a processor."""
+        """Add what follows from the counters of a processor."""
         from profkit.analysis.summaries.compose import enrich_cpu
 
         return enrich_cpu(document, simulator="valgrind")
 
     def summarize(self, document: RunDocument) -> list[Summary]:
-        """What was counted, its limits, Python, memory, and where the time goes."""
+        """Return the summaries of counters, limits, Python, memory, and where the time goes."""
         from profkit.analysis.summaries.compose import summarize_cpu
 
         return summarize_cpu(document)

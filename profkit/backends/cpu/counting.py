@@ -1,4 +1,4 @@
-"""Counters of the PMU, or without one of the kernel alone: perf stat, one process for each group of events.
+"""Counters of the PMU, or without one those of the kernel: perf stat, a process for each group of events.
 
 The groups are planned from the event table of this CPU, then tried on a tiny program.
 """
@@ -42,22 +42,22 @@ from profkit.profilers.valgrind.command import callgrind_outputs, instructions_a
 from profkit.profilers.valgrind.probe import probe_valgrind
 
 NATIVE_SECONDS = 1.0  # of region for each group; of Instruments that is a thousand samples
-MOST_ITERATIONS = 1_000_000
+MAX_ITERATIONS = 1_000_000
 
 
 def counted_iterations(seconds: float | None) -> int | None:
-    """The same number in every group, so that the anchors can be compared; None where nothing was timed yet.
+    """Return the iterations to count, the same in every group; None where nothing was timed yet.
 
-    `seconds` is what one iteration takes.
+    One number for all lets the common events of groups be compared. `seconds` is the time of one iteration.
     """
     if seconds is None or seconds <= 0:
         return None
-    return min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
+    return min(MAX_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
 
 
 @dataclass(frozen=True)
 class CountedGroup:
-    """What one run counted, and how often it ran the region meanwhile."""
+    """The counters of one run, and how often it ran the region meanwhile."""
 
     step: Step
     report: Report
@@ -65,12 +65,12 @@ class CountedGroup:
 
     @cached_property
     def per_iteration(self) -> Report:
-        """The report with counters of one iteration."""
+        """Return the report with counters of one iteration."""
         return replace(self.report, counters=divide_counters(self.report.counters, self.work.iterations))
 
 
 def with_artifact(reading: Reading, groups: Sequence[CountedGroup], table: FormulaTable) -> Reading:
-    """The reading with the artifact of the first group that holds most of its counters."""
+    """Return the reading with the artifact of the first group that holds most of its counters."""
     needed = {table.resolve(name) for name in (reading.source.counter or "").split(", ")}
     held = [{table.resolve(counter.name) for counter in group.report.counters} for group in groups]
     place = max(range(len(groups)), key=lambda number: len(needed & held[number]))
@@ -95,14 +95,14 @@ ROUNDS = 4  # of trying groups; each round takes away what was refused, and few 
 
 @dataclass(frozen=True)
 class EventChoice:
-    """What is counted together here, and what was tried and refused (each with its reason)."""
+    """The events that are counted together here, and those that were tried and refused (each with its reason)."""
 
     groups: tuple[tuple[str, ...], ...]
     refused: tuple[Counter, ...] = ()
 
 
 def choose_groups(machine: Machine, perf: PerfAbility) -> EventChoice:
-    """The groups of this CPU's event table as far as perf and the CPU know its events; each is tried once.
+    """Choose the groups of this CPU's event table as far as perf and the CPU know its events; each is tried once.
 
     Where an event is refused, the metric's next best formula is used. Without a PMU, the kernel's own events.
     """
@@ -126,7 +126,7 @@ def choose_groups(machine: Machine, perf: PerfAbility) -> EventChoice:
 
 
 class Switched:
-    """A step of perf `name`, whose counting a marked region switches by two fifos."""
+    """A step of perf `name`, whose counting a marked region switches through two fifos."""
 
     def __init__(self, of: Pass, perf: PerfAbility, state: PlanState, name: str) -> None:
         self._of, self._name = of, name
@@ -136,15 +136,15 @@ class Switched:
         self._status = str(of.folder / f"{name}.status")
         self.command = status_wrapper(of.context.workload.command, self._status)
 
-    def step(self, argv: tuple[str, ...], file: str, env: Mapping[str, str], **told: Any) -> Step:
-        """The step that runs `argv` and leaves `file`; `told` is what its directive says."""
+    def step(self, argv: tuple[str, ...], file: str, env: Mapping[str, str], **settings: Any) -> Step:
+        """Return the step that runs `argv` and leaves `file`; `settings` go into its directive."""
         switch = Switch("perf-control", self.control, self.ack) if self.control is not None else None
         return Step(
             self._name,
             argv,
             (f"artifacts/{file}",),
             env=dict(env),
-            directive=self._of.directive(self._name, switch, **told),
+            directive=self._of.directive(self._name, switch, **settings),
             fifos=(self.control, self.ack) if self.control is not None and self.ack is not None else (),
             tool="perf",
             workload_status=self._status,
@@ -152,7 +152,7 @@ class Switched:
 
 
 class Counting(Pass):
-    """perf stat: one process for each group of events."""
+    """The counters by perf stat: one process for each group of events."""
 
     name, tool = "counters", "perf"
     step_names, leaves = ("count-#",), ("count-#.csv",)
@@ -163,10 +163,11 @@ class Counting(Pass):
 
     @cached_property
     def _choice(self) -> EventChoice:
+        """Return the groups for this machine, chosen once."""
         return choose_groups(self.context.machine, self._perf)
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """The groups of this CPU's event table, or the kernel's own events where there is no PMU."""
+        """Plan the groups of this CPU's event table, or the kernel's own events where there is no PMU."""
         perf = self._perf
         if not perf.software_ok:
             fault = perf.fault or Fault("perf does not work here")
@@ -187,8 +188,8 @@ class Counting(Pass):
                 perf=str(perf.path),
             )
             iterations = counted_iterations(state.iteration_seconds)
-            told = {"iterations": iterations, "seconds": NATIVE_SECONDS}
-            steps.append(switched.step(argv, f"{name}.csv", STAT_ENV, **told))
+            settings = {"iterations": iterations, "seconds": NATIVE_SECONDS}
+            steps.append(switched.step(argv, f"{name}.csv", STAT_ENV, **settings))
         table = table_for(self.context.machine)
         notes = [Fact.of("events-of", name=table.title) if perf.hardware_ok else Fact("no-pmu")]
         if perf.user_only:
@@ -203,7 +204,7 @@ class Counting(Pass):
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """Counters and readings per iteration; a group that was lost costs its own events only."""
+        """Read counters and readings per iteration; a group that was lost costs its own events only."""
         groups, lost = self._read_groups(plan)
         merged = merge_groups([group.per_iteration for group in groups])
         there = {(counter.name, counter.pmu) for counter in merged.counters}
@@ -226,7 +227,7 @@ class Counting(Pass):
         )
 
     def _read_groups(self, plan: PassPlan) -> tuple[list[CountedGroup], list[Step]]:
-        """What each step counted, and the steps that were lost. Raises UnreadableReport where all were."""
+        """Return what each step counted, and the lost steps. Raises UnreadableReport where all were lost."""
         groups: list[CountedGroup] = []
         lost: list[Step] = []
         fault = UnreadableReport("no group of counters was planned")
@@ -246,14 +247,14 @@ class Counting(Pass):
 
 
 def _lost_counters(step: Step) -> list[Counter]:
-    """The events of a group that left no counts."""
+    """Return the events of a group that left no counts, as not counted."""
     names = [split_name(event) for event in events_of(step.argv)]
     reason = Fact.of("no-counts-left", name=step.name)
     return [Counter(name.name, None, "not-counted", pmu=name.pmu, reason=reason) for name in names]
 
 
 def _utilization(group: CountedGroup) -> Reading | None:
-    """Cores kept busy inside the region (%): decides whether one thread or all are held against the peaks."""
+    """Return the busy cores inside the region, in %: it decides whether the peak of one thread or of all applies."""
     clock = next((c for c in group.report.counters if c.name == "task-clock" and c.value is not None), None)
     if clock is None or clock.value is None or not group.work.seconds:
         return None
@@ -274,49 +275,52 @@ _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class InstructionCounter:
-    """What counts here, by its name in reports. `slowdown`: how much longer a counted run takes than a plain one."""
+    """The tool that counts instructions here, by its name in reports.
+
+    `slowdown`: how many times as long a counted run takes as a plain one.
+    """
 
     tool: str
     slowdown: float
     program: str
 
     def argv(self, command: Sequence[str], out: Path, *, marked: bool) -> tuple[str, ...]:
-        """The command that leaves its counts in files that begin with `out`."""
+        """Return the command that leaves its counts in files that begin with `out`."""
         if self.slowdown == _COUNTED:
             return stat_argv(command, out, [EVENT], perf=self.program)
         return instructions_argv(command, out, marked=marked, valgrind=self.program)
 
     def environment(self) -> Mapping[str, str]:
-        """One thread, and the same order of sets of strings, in every run."""
+        """Return the environment for one thread, and the same order of sets of strings, in every run."""
         return single_thread_env()
 
     def directive(self, record: Path, *, marked: bool) -> Directive:
-        """What a marked region does, as often in every run."""
+        """Return the directive for a marked region, which is repeated as often in every run."""
         simulated = marked and self.slowdown != _COUNTED
         return Directive(
             "counters", str(record), switch=Switch("valgrind") if simulated else None, iterations=ITERATIONS
         )
 
     def read(self, out: Path, *, marked: bool) -> float | None:
-        """The instructions; None where the files do not say."""
+        """Return the number of instructions; None where the files do not say."""
         try:
             if self.slowdown == _COUNTED:
                 values = [c.value for c in read_stat_csv(out).counters if c.name.startswith("instructions")]
                 return values[0] if values else None
             if marked:
                 texts = [read_bounded(path).decode() for path in callgrind_outputs(out)]
-                found = [int(number) for text in texts for number in _TOTALS.findall(text)]
+                counts = [int(number) for text in texts for number in _TOTALS.findall(text)]
             else:
                 texts = [read_bounded(path).decode() for path in sorted(out.parent.glob(f"{out.name}.*"))]
-                found = [int(m[1].replace(",", "")) for text in texts if (m := _REFERENCES.search(text))]
+                counts = [int(m[1].replace(",", "")) for text in texts if (m := _REFERENCES.search(text))]
         except (OSError, UnicodeDecodeError, UnreadableReport):
             return None
-        return float(sum(found)) or None
+        return float(sum(counts)) or None
 
 
 @lru_cache(maxsize=1)
 def instruction_counter() -> InstructionCounter | None:
-    """The cheapest that works on this machine; None where nothing counts."""
+    """Return the cheapest counter that works on this machine; None where nothing counts."""
     perf = probe_perf()
     if perf.path is not None and "instructions" in perf.counting:
         return InstructionCounter("perf", _COUNTED, perf.path)

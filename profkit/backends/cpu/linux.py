@@ -1,6 +1,7 @@
 """The run of a CPU on Linux: perf record, perf stat, and a simulation where there is no PMU.
 
-Of a Python program perf samples the same run as the sampler inside of it; what perf wrote is read later, as the trace.
+In a Python program perf samples the same run as the sampler inside it; what perf wrote is read later, as the
+trace.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ from profkit.runtime.passes.host.samples import MOMENTS
 
 # Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
 # read their 16 KiB of stack each.
-MOST_SAMPLES = 5_000
-LEAST_FREQUENCY, MOST_FREQUENCY = 49, 3999  # Hz
+MAX_SAMPLES = 5_000
+MIN_FREQUENCY, MAX_FREQUENCY = 49, 3999  # Hz
 SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 STARTING = 0.5  # seconds of a recording of its own: perf, and reading the stacks
@@ -61,7 +62,7 @@ DATA, _JIT, TEXT, SWITCHED = "trace.perf.data", "trace.jit.data", "trace.script.
 
 
 class SampledTrace(Pass):
-    """perf record over the region, as tables and flame graphs."""
+    """The samples of perf record over the region, as tables and flame graphs."""
 
     name, tool = "trace", "perf"
     step_names, leaves = ("trace",), (DATA, _JIT, TEXT, SWITCHED, "trace.speedscope.json")
@@ -69,18 +70,18 @@ class SampledTrace(Pass):
     def __init__(
         self, context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, *, beside: bool
     ) -> None:
-        """`beside`: perf may sample the run of the stacks pass."""
+        """Create the pass; `beside` lets perf sample the run of the stacks pass."""
         super().__init__(context)
         self._perf, self._frames, self._beside = perf, python_frames(python), beside
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One recording, restricted to the region where the workload marks one; or that of the stacks' run as text."""
+        """Plan one recording, restricted to a marked region; or the reading of the one made with the stacks."""
         perf, frames, folder = self._perf, self._frames, self.folder
         if not perf.record_ok:
             fault = perf.record_fault or Fault("perf record does not work here")
             return self.skip(fault.reason, fault.fix)
         data, jit, text = folder / DATA, folder / _JIT, folder / TEXT
-        ran = any(one.name == "stacks" for one in state.passes)
+        ran = any(result.name == "stacks" for result in state.passes)
         if self.is_beside(state) and (data.is_file() or not ran):
             step = Step(
                 "trace", script_argv(data, text, perf=str(perf.path)), (f"artifacts/{TEXT}",), tool="perf"
@@ -112,11 +113,11 @@ class SampledTrace(Pass):
         return self.planned((step,), cost=1.1 + plain_runs(STARTING, state), notes=(frames.note,))
 
     def is_beside(self, state: PlanState) -> bool:
-        """Whether perf samples the run of the stacks pass: that of a whole program."""
+        """Return whether perf samples the run of the stacks pass, which is that of a whole program."""
         return self._beside and self._perf.record_ok and not state.marked
 
     def beside(self, step: Step, state: PlanState) -> Step:
-        """The step with perf around it, which notes where it is and not how it came there: that the stacks tell."""
+        """Return the step with perf around it, which records addresses but no callers: the stacks have those."""
         status = str(self.folder / f"{step.name}.status")
         argv = record_argv(
             status_wrapper(step.argv, status),
@@ -131,19 +132,19 @@ class SampledTrace(Pass):
         return replace(step, argv=argv, env=env, tool="perf", workload_status=status)
 
     def _frequency(self, state: PlanState) -> int:
-        """Samples a second of each processor: fewer in a long program, whose stacks would take as long to read."""
+        """Return samples per second and processor: fewer in a long program, whose stacks would take long to read."""
         if state.marked or state.plain_seconds is None or self.context.depth == "full":
             return FREQUENCY
         busy = state.plain_seconds * max(1, self.context.machine.cores)
         if state.plain_seconds < SHORT_SECONDS:  # one run of it has to do
-            return min(MOST_FREQUENCY, int(FREQUENCY * SHORT_SECONDS / state.plain_seconds))
-        return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
+            return min(MAX_FREQUENCY, int(FREQUENCY * SHORT_SECONDS / state.plain_seconds))
+        return max(MIN_FREQUENCY, min(FREQUENCY, int(MAX_SAMPLES / busy)))
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """Functions, libraries and stacks; leaves a speedscope file beside the text.
+        """Read functions, libraries and stacks; leaves a speedscope file beside the text.
 
-        The recording itself is removed: its copies of the stack hold the process's environment. So is what CPython and
-        perf left in the temporary folder for the recorded processes.
+        The recording itself is removed: its copies of the stack hold the process's environment. So is what CPython
+        and perf left in the temporary folder for the recorded processes.
         """
         folder, facts = self.folder, compiler_facts(self.context.workload)
         with contextlib.suppress(UnreadableReport):
@@ -175,11 +176,11 @@ class SampledTrace(Pass):
         stacks, place = self.folder / "stacks.jsonl", self.folder / "stacks.speedscope.json"
         with contextlib.suppress(UnreadableReport, OSError):  # then the flame graph stays as it is
             if stacks.is_file() and (joined := read_wall_time(stacks, self.folder / TEXT)) is not None:
-                others = [one for one in read_speedscope(place) if not is_wall_time(one)]
-                leave_stacks(self.context, (joined, *others), "stacks")
+                kept = [drawn for drawn in read_speedscope(place) if not is_wall_time(drawn)]
+                leave_stacks(self.context, (joined, *kept), "stacks")
 
     def _switched(self, text: Path, read: Callable[[Path, Path, Path], _Found | None]) -> _Found | None:
-        """What `read` finds of the threads of a program in machine code, before the switches are removed."""
+        """Return what `read` finds of the threads of a compiled program, before the switches are removed."""
         program, switched = program_file(self.context.workload), self.folder / SWITCHED
         if self.context.workload.python is not None or program is None or not switched.is_file():
             return None
@@ -188,7 +189,7 @@ class SampledTrace(Pass):
         return None
 
     def _sampled(self, text: Path) -> SampledTime | None:
-        """The program's own lines, and where it waits, if it is machine code."""
+        """Return the program's own lines, and where it waits, if it is machine code."""
         workload = self.context.workload
         program, switched = program_file(workload), self.folder / SWITCHED
         try:
@@ -209,18 +210,18 @@ class RecordedStacks(StacksPass):
         self._trace = trace
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """As without perf, and once more without it where perf did not start the program."""
+        """Plan the stacks under perf, and once more without it where perf did not start the program."""
         alone = super().plan(state)[0]
         if not alone.steps or not self._trace.is_beside(state):
             return [alone]
         first, *more = alone.steps
         recorded = replace(alone, steps=(self._trace.beside(first, state), *more))
-        failed = any(one.name == self.name and one.state == "failed" for one in state.passes)
+        failed = any(result.name == self.name and result.state == "failed" for result in state.passes)
         return [recorded, alone] if failed and not (self.folder / self.file).exists() else [recorded]
 
 
 class LinuxCounters(Pass):
-    """perf stat, and the simulation where there is no PMU or all is asked for."""
+    """The counters of perf stat, and a simulation where there is no PMU or at full depth."""
 
     name = "counters"
 
@@ -231,16 +232,16 @@ class LinuxCounters(Pass):
         self._simulation = Simulation(context, probe_valgrind()) if simulated else None
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """What is counted, then what is simulated."""
+        """Plan what is counted, then what is simulated."""
         simulated = self._simulation.plan(state) if self._simulation is not None else []
         if simulated and simulated[0].steps and not self._perf.hardware_ok and self.context.depth != "full":
             return simulated  # without hardware counters perf would count page faults alone
         return [*self._counting.plan(state), *simulated]
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """What perf or callgrind left."""
-        one = self._simulation if plan.simulated and self._simulation is not None else self._counting
-        return one.read(plan, result)
+        """Read what perf or callgrind left."""
+        source = self._simulation if plan.simulated and self._simulation is not None else self._counting
+        return source.read(plan, result)
 
 
 LINUX_PASSES: tuple[type[Pass], ...] = (SampledTrace, RecordedStacks, LinuxCounters, Counting, Simulation)
@@ -256,14 +257,14 @@ class LinuxRun(BackendRun):
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The passes of the depth; the quick one looks at Python's stacks, or else at native ones."""
+        """Return the passes of the depth; the quick one samples Python's stacks, or else native ones."""
         if self.context.wanted is None and self.context.depth == "quick":
             python = self.context.workload.python is not None or may_run_python(self.context.workload.command)
             return ("timing", "stacks") if python else ("timing", "trace")
         return super().wanted
 
     def tool_versions(self) -> dict[str, str | None]:
-        """perf, and valgrind where something is counted."""
+        """Return the versions of perf, and of valgrind where something is counted."""
         versions: dict[str, str | None] = {}
         if "trace" in self.wanted or "counters" in self.wanted:
             versions["perf"] = self._perf.version
@@ -272,7 +273,7 @@ class LinuxRun(BackendRun):
         return versions
 
     def make_pass(self, name: PassName) -> Pass | None:
-        """perf record, and perf stat with the simulation."""
+        """Make the passes of perf record, and of perf stat with the simulation."""
         if name == "counters":
             return LinuxCounters(self.context, self._perf)
         if name == "trace":
@@ -283,6 +284,7 @@ class LinuxRun(BackendRun):
 
     @cached_property
     def _trace(self) -> SampledTrace:
+        """Return the trace pass, made once."""
         python = self.context.workload.python
         version = python_version(python) if python is not None else None
         beside = python is not None and "stacks" in self.wanted and self.context.depth != "full"
@@ -292,7 +294,7 @@ class LinuxRun(BackendRun):
 
     @cached_property
     def _perf(self) -> PerfAbility:
-        """What perf can do; valgrind is asked beside it, since this comes before every run."""
+        """Return what perf can do; valgrind is probed in parallel, since this precedes every run."""
         with ThreadPoolExecutor(max_workers=2) as pool:
             perf = pool.submit(probe_perf)
             if "counters" in self.wanted:
@@ -308,9 +310,9 @@ FACT = "compiler"
 
 
 def compiler_facts(workload: Workload) -> dict[str, str]:
-    """`compiler`: gcc's name, version and options, where all parts of the program that tell have the same ones.
+    """Return `compiler`: gcc's name, version and options, where all parts of the program that tell agree.
 
-    Empty for a program without debug information, of another compiler, or one that is not compiled: clang and rustc
+    Empty for a program without debug information, of another compiler, or that is not compiled: clang and rustc
     do not write their options, and compressed sections are not read.
     """
     path = program_file(workload)

@@ -1,4 +1,7 @@
-"""Counters without a PMU: callgrind simulates the caches and branches of the region, twice, for three cache levels."""
+"""Counters without a PMU: callgrind simulates caches and branches of the region.
+
+Two simulations cover three cache levels.
+"""
 
 from __future__ import annotations
 
@@ -46,23 +49,23 @@ from profkit.runtime.passes.command import host_command
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
 # 65 ns a lane): 2 ms of native work is up to 6 s.
 NATIVE_SECONDS = 0.002
-MOST_ITERATIONS = 1000
+MAX_ITERATIONS = 1000
 # Wall seconds that a simulation may take, but at full depth: so many in any case, and so many for each second of a
 # plain run.
-SECONDS, LEAST_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
+SECONDS, MIN_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
 # The start of a program with a region is not simulated, but runs about ten times slower, that of torch 25 times. What
 # takes twice as long as was thought is ended, and said to be a part; two minutes it has in any case.
-START_FACTOR, START_UP, LEAST_MARKED = 12.0, 2.0, 30.0
+START_FACTOR, START_UP, MIN_MARKED = 12.0, 2.0, 30.0
 # An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
 # valgrind, then runs at least three times slower. Never before its imports are over.
 START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 1.5, 10.0
-LATEST, WINDOW, LEAST_WINDOW = 25.0, 5.0, 3.0
+LATEST, WINDOW, MIN_WINDOW = 25.0, 5.0, 3.0
 FINISH = 20.0  # to write the report once the time is over, on a busy machine too
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
 
 class Simulation(Pass):
-    """callgrind in place of a PMU."""
+    """The simulation by callgrind, in place of a PMU."""
 
     name, tool = "counters", "valgrind"
     step_names = ("simulate-l2", "simulate-l3")
@@ -73,7 +76,7 @@ class Simulation(Pass):
         self._valgrind = valgrind
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """Two runs side by side: behind L1 is L2 in one (which also tells instructions by kind), L3 in the other."""
+        """Plan two parallel runs: one with L2 behind L1 (and instructions by kind), one with L3 behind L1."""
         valgrind, machine = self._valgrind, self.context.machine
         if not valgrind.works:
             return self.skip(valgrind.reason, valgrind.fix, simulated=True)
@@ -102,23 +105,19 @@ class Simulation(Pass):
             counters=COUNTERS,
             cost=cost,
             limit=limit,
-            least=LEAST_SECONDS
-            if address is not None
-            else delay + LEAST_WINDOW
-            if delay is not None
-            else None,
+            least=MIN_SECONDS if address is not None else delay + MIN_WINDOW if delay is not None else None,
             parallel=True,
             simulated=True,
             notes=(*shapes, *changed_geometries(inner, first, *(level for _, level in levels))),
         )
 
     def _simulated_time(self, state: PlanState) -> tuple[float | None, float | None]:
-        """Wall seconds after which the simulation ends, and after which it begins; None: with the program."""
+        """Return the wall seconds after which the simulation ends, and begins; None: with the program."""
         if self.context.depth == "full" or state.plain_seconds is None:
             return None, None
         if state.marked:
-            return max(LEAST_MARKED, 2 * _marked_seconds(state, state.plain_seconds)), None
-        limit = min(SECONDS, LEAST_SECONDS + SECONDS_EACH * state.plain_seconds)
+            return max(MIN_MARKED, 2 * _marked_seconds(state, state.plain_seconds)), None
+        limit = min(SECONDS, MIN_SECONDS + SECONDS_EACH * state.plain_seconds)
         if COST * state.plain_seconds <= limit or self.context.workload.python is None:
             return limit, None
         delay = min(START_SECONDS + BEFORE_EACH * state.plain_seconds, SECONDS - WINDOW)
@@ -126,7 +125,7 @@ class Simulation(Pass):
         return max(limit, delay + WINDOW), delay
 
     def _hot_address(self, state: PlanState, limit: float | None) -> int | None:
-        """Where the simulation of a program of machine code begins that is too long for all of it."""
+        """Return where the simulation of a program of machine code begins that is too long for all of it."""
         program = program_file(self.context.workload)
         if limit is None or state.marked or state.plain_seconds is None or state.hottest is None:
             return None
@@ -144,6 +143,7 @@ class Simulation(Pass):
         delay: float | None,
         address: int | None,
     ) -> Step:
+        """Return the step that simulates one pair of caches."""
         command: Sequence[str] = self.context.workload.command
         if delay is not None:
             hosted, _ = host_command(command, "simulation-window", self.folder / name)
@@ -179,7 +179,7 @@ class Simulation(Pass):
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """Counters and readings per iteration, for the region and for its hottest functions.
+        """Read counters and readings per iteration, for the region and for its hottest functions.
 
         Where the time limit ended the pass, rates are estimates and totals are not known.
         """
@@ -187,7 +187,7 @@ class Simulation(Pass):
 
 
 def _marked_seconds(state: PlanState, plain: float) -> float:
-    """Wall seconds that the simulation of a marked program is thought to take: of its start, and of its region."""
+    """Return the wall seconds that simulating a marked program should take: its start, and its region."""
     start = inside = plain / 2  # of several regions nobody knows
     if (entries := _looked_entries(state)) is not None and state.entries and state.iteration_seconds:
         start = max(0.0, plain - state.entries * state.iteration_seconds)
@@ -199,9 +199,9 @@ def _marked_seconds(state: PlanState, plain: float) -> float:
 
 
 def _looked_entries(state: PlanState) -> tuple[int, int] | None:
-    """Entries of the region that fill the caches, and those that are counted; the program is ended after them.
+    """Return the entries of the region that fill the caches, and those that are counted.
 
-    None of several regions: nobody knows which entry is the last one.
+    The program is ended after them. None with several regions, since the last entry is not known.
     """
     if not state.marked or state.entries is None:
         return None
@@ -211,28 +211,28 @@ def _looked_entries(state: PlanState) -> tuple[int, int] | None:
 
 
 def _simulated_iterations(seconds: float | None) -> int:
-    """The power of four that fits into the native time that is worth simulating, at least one.
+    """Return the largest power of four of iterations in the native time worth simulating, at least 1.
 
     In steps, so that the first iterations have the same share of the counts whenever the same work is counted.
     """
     if seconds is None or seconds <= 0:
         return 1
-    most = min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
+    most = min(MAX_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
     return int(4 ** ((most.bit_length() - 1) // 2))
 
 
 def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -> PassFindings:
-    """Counters and readings per iteration, for the region and for its hottest functions.
+    """Read counters and readings per iteration, for the region and for its hottest functions.
 
-    `seconds`: how long the pass took. Where its time limit ended it, rates are estimates and totals are not known.
-    Raises UnreadableReport where a simulation left nothing that can be read.
+    `seconds`: how long the pass took. Where its time limit ended it, rates are estimates and totals are not
+    known. Raises UnreadableReport where a simulation left nothing that can be read.
     """
     files = {
         step.name: callgrind_outputs(context.folder / "artifacts" / f"{step.name}.callgrind")
         for step in plan.steps
     }
-    told = plan.steps[0].directive
-    windowed = told is not None and told.delay is not None
+    directive = plan.steps[0].directive
+    windowed = directive is not None and directive.delay is not None
     reports = {name: _read_report(name, paths, windowed=windowed) for name, paths in files.items()}
     done = read_region_work(context.folder, "simulate-l2")
     count, odd = done.iterations, done.odd
@@ -252,8 +252,8 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
         notes.append(Fact.of("counts-per-iteration", count=count))
     if odd is not None:
         notes.append(odd)
-    if told is not None and told.ends and told.entries is not None and told.entries[0]:
-        notes.append(Fact.of("entries-simulated", count=told.entries[1]))
+    if directive is not None and directive.ends and directive.entries is not None and directive.entries[0]:
+        notes.append(Fact.of("entries-simulated", count=directive.entries[1]))
     if not levels.same_work:
         readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
     if (part := _simulated_part(plan, seconds)) is not None:
@@ -274,12 +274,13 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
 
 
 def _shape(cache: Cache) -> Fact:
-    told = {"level": cache.level, "size": cache.size, "ways": cache.ways}
-    return Fact.of("simulated-cache", source=cache.source, **told)
+    """Return a fact with the geometry of a simulated cache."""
+    geometry = {"level": cache.level, "size": cache.size, "ways": cache.ways}
+    return Fact.of("simulated-cache", source=cache.source, **geometry)
 
 
 def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:
-    """Which part of the program was simulated; None where all of it was."""
+    """Return which part of the program was simulated; None where all of it was."""
     step = plan.steps[0]
     delay = step.directive.delay if step.directive is not None else None
     if is_window(step.argv):
@@ -292,20 +293,21 @@ def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:
 
 
 _RATES = ("%", "B/FLOP", "FLOP/B")
-LEAST_ARITHMETIC = 0.05  # floating-point operations per instruction: as of the target for SIMD
+MIN_ARITHMETIC = 0.05  # floating-point operations per instruction: as of the target for SIMD
 
 
 def _arithmetic_share(readings: Sequence[Reading]) -> float | None:
+    """Return floating-point operations per instruction; None where either is not known."""
     values = {r.metric: r.value for r in readings if r.scope.kind == "run" and r.value is not None}
     flops, instructions = values.get("flops"), values.get("instructions")
     return flops / instructions if flops is not None and instructions else None
 
 
 def _of_a_part(reading: Reading, part: Fact, arithmetic: float | None) -> Reading:
-    """A reading of a part of the program: a rate is an estimate of the whole, a total says nothing of it."""
+    """Return a reading of a part of the program: rates are estimates of the whole, totals are not known."""
     if reading.value is None:
         return reading
-    if reading.metric == "simd.utilization" and arithmetic is not None and arithmetic < LEAST_ARITHMETIC:
+    if reading.metric == "simd.utilization" and arithmetic is not None and arithmetic < MIN_ARITHMETIC:
         reason = Fact.of("hardly-any-arithmetic-vectorize-flop", value=arithmetic, unit="")
         return replace(reading, value=None, quality="unavailable", share=None, reason=reason)
     if reading.unit not in _RATES:
@@ -314,6 +316,7 @@ def _of_a_part(reading: Reading, part: Fact, arithmetic: float | None) -> Readin
 
 
 def _read_report(name: str, paths: tuple[Path, ...], *, windowed: bool = False) -> Report:
+    """Read the counts of one simulation. Raises UnreadableReport where it counted nothing."""
     if not paths:
         raise UnreadableReport(
             f"{name} left no callgrind file: the workload ended before valgrind could write"
@@ -334,13 +337,13 @@ def _read_report(name: str, paths: tuple[Path, ...], *, windowed: bool = False) 
 
 
 def _with_artifact(reading: Reading, artifacts: Mapping[str, str], of_l2: Set[str]) -> Reading:
-    """The reading with the file that its first counter stands in: that is above the line of a ratio."""
+    """Return the reading with the file of its first counter, the numerator of a ratio."""
     first = (reading.source.counter or "").partition(", ")[0]
     name = "simulate-l3" if "simulate-l3" in artifacts and first not in of_l2 else "simulate-l2"
     return replace(reading, source=replace(reading.source, artifact=artifacts[name]))
 
 
 def _known_functions(counters: list[Counter]) -> list[Counter]:
-    """Of functions only those that have cache counters as well: the instruction mix knows more of them."""
+    """Drop functions without cache counters: the instruction mix knows more functions."""
     with_caches = {c.scope for c in counters if c.name == "Dr"}
     return [c for c in counters if c.scope.kind != "function" or c.scope in with_caches]

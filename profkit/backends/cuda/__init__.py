@@ -28,7 +28,7 @@ _FATBIN = (b".nv_fatbin", b"libcudart.so", b"libcuda.so", b"cuLaunchKernel")
 
 
 class CudaBackend(Backend):
-    """NVIDIA GPUs."""
+    """The NVIDIA GPUs of this machine."""
 
     name = "cuda"
     has_device = True
@@ -48,16 +48,16 @@ class CudaBackend(Backend):
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def claims(self, report: Report) -> bool:
-        """Whether it has a device's trace or kernels, and nothing of Metal."""
+        """Return whether the report has a device's trace or kernels, and nothing of Metal."""
         kernels = any(counter.scope.kind == "kernel" for counter in report.counters)
         return report.metal is None and (report.trace is not None or bool(report.gpus) or kernels)
 
     def possible(self) -> bool:
-        """macOS has had no driver since 2019."""
+        """Return whether this is not macOS, which has had no driver since 2019."""
         return platform.system() != "Darwin"
 
     def candidate(self, workload: Workload) -> DeviceCandidate | None:
-        """The devices, where the workload seems to use one."""
+        """Return the devices, where the workload seems to use one."""
         evidence = cuda_evidence(workload)
         if evidence is None:
             return None
@@ -67,7 +67,7 @@ class CudaBackend(Backend):
             return DeviceCandidate(evidence, missing=fault.message.removeprefix(_ASKED))
 
     def devices(self) -> tuple[Gpu, ...]:
-        """The devices that the driver shows."""
+        """Return the devices that the driver shows. Raises MachineError where there is none."""
         from profkit.hardware import gpu  # a run on the CPU asks no driver
 
         gpus = gpu.read_gpus()
@@ -78,40 +78,40 @@ class CudaBackend(Backend):
         raise MachineError(f"{_ASKED}{reason}", (fault.fix if fault is not None else None) or "--backend cpu")
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
-        """nsys and ncu on one run."""
+        """Return nsys and ncu at work on one run."""
         from profkit.backends.cuda.run import CudaRun
 
         return CudaRun(context, gpus)
 
     def pass_kinds(self) -> tuple[type[Pass], ...]:
-        """With those of nsys and ncu."""
+        """Return the passes, including those of nsys and ncu."""
         from profkit.backends.cuda.run import CUDA_PASSES
 
         return (*super().pass_kinds(), *CUDA_PASSES)
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
-        """The devices, their driver, and the tools."""
+        """Return the checks of the devices, their driver, and the tools."""
         from profkit.backends.cuda.run import cuda_checks
 
         return (CheckGroup("cuda", cuda_checks),)
 
     def enrich(self, document: RunDocument) -> RunDocument:
-        """What follows from the trace and the counters of the GPU."""
+        """Add what follows from the trace and the counters of the GPU."""
         from profkit.analysis.summaries.gpu import enrich_gpu
 
         return enrich_gpu(document, self.tool_lines)
 
     def summarize(self, document: RunDocument) -> list[Summary]:
-        """The GPU, then the host's Python and memory."""
+        """Return the summaries of the GPU, then of the host's Python and memory."""
         from profkit.analysis.summaries.gpu import summarize_gpu
 
         return summarize_gpu(document)
 
 
 def cuda_evidence(workload: Workload) -> Fact | None:
-    """Why the workload seems to use an NVIDIA GPU; None where nothing says so.
+    """Return why the workload seems to use an NVIDIA GPU; None where nothing says so.
 
-    What its arguments say comes first: `--backend cpu` of a script that could use both is the CPU.
+    Its arguments come first: `--backend cpu` of a script that could use both means the CPU.
     """
     from profkit.backends.passes import first_mention, head_of
 

@@ -1,10 +1,11 @@
-"""Which kernels are counted (the fewest configurations that make up the region's GPU time): their first warm launches.
+"""The choice of the kernels to count: the fewest configurations that make up the region's GPU time.
 
-ncu has two ways to pick launches, and each matched launch that it does not count costs 10 ms (H200, ncu 2025.3):
+Their first warm launches are counted. ncu has two ways to pick launches, and each matched launch that it does
+not count costs 10 ms (H200, ncu 2025.3):
 
-- of each configuration one, by a number that is the same for all (`per-launch-config`). The count of none is ever full,
+- one of each configuration, by a number that is the same for all (`per-launch-config`). The count of none is ever full,
   so launches cost to the end of the program: for regions, in which the profiler is on for few launches.
-- so many in a row, from one on (`global`). When they are done, the program runs on freely: for programs that mark
+- a number in a row, from one on (`global`). When they are done, the program runs on freely: for programs that mark
   nothing, where the first stretch of launches is taken that has each configuration in it.
 """
 
@@ -41,7 +42,7 @@ from profkit.profilers.registry import recognise_format
 
 # ../docs/cuda.md, "the plan": the tail beyond it is many kernels that no target can matter for.
 COVERED = 0.95  # of the GPU time of what can be counted
-MOST_KERNELS = 10  # launch configurations
+MAX_KERNELS = 10  # launch configurations
 # A collective waits for its partners: replayed alone it hangs (NVIDIA/nccl issues 466, 536).
 _COLLECTIVE = re.compile(r"nccl|nvshmem|AllReduce|one_shot_all|two_shot_all|multimem_", re.IGNORECASE)
 # What fills tensors with numbers. In a marked region it is the workload's own (dropout is one), and counted.
@@ -54,21 +55,24 @@ _INITIALISER = re.compile(
 
 @dataclass(frozen=True)
 class ChosenKernels:
-    """What is to be counted, largest total first; `seconds` is the GPU time of all kernels, also those left out."""
+    """The kernels to count, largest total first; `seconds` is the GPU time of all kernels, counted or not."""
 
     kernels: tuple[KernelTime, ...]
     seconds: float
     notes: tuple[Fact, ...] = ()
 
     def share(self, kernel: KernelTime) -> float:
-        """Of the region's GPU time, 0..1."""
+        """Return the kernel's share of the region's GPU time, 0..1."""
         return kernel.total / self.seconds if self.seconds > 0 else 0.0
 
 
-def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
-    """The launch configurations that make up 95 % of the GPU time, at most `most`; what is left out is said."""
+def choose_kernels(trace: GpuTrace, most: int = MAX_KERNELS) -> ChosenKernels:
+    """Choose the launch configurations that make up 95 % of the GPU time, at most `most`.
+
+    Notes say what is left out.
+    """
     of_tuners = tuning_kernels(trace)
-    candidates = [one for one in trace.kernels if one.kernel not in of_tuners]
+    candidates = [timed for timed in trace.kernels if timed.kernel not in of_tuners]
     seconds = sum(kernel.total for kernel in candidates)
     left = len(trace.kernels) - len(candidates)
     notes = [Fact.of("tuning-not-counted", count=left)] if left else []
@@ -78,10 +82,10 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
         if not dropped or (not remaining and pattern is _INITIALISER):
             continue  # a workload that only draws random numbers is one
         candidates = remaining
-        told = {"share": _share(dropped, seconds), "count": len(dropped)}
+        amount = {"share": _share(dropped, seconds), "count": len(dropped)}
         is_collective = pattern is _COLLECTIVE
         notes.append(
-            Fact.of("collectives-not-counted" if is_collective else "initialisers-not-counted", **told)
+            Fact.of("collectives-not-counted" if is_collective else "initialisers-not-counted", **amount)
         )
     candidates.sort(key=lambda kernel: -kernel.total)
     wanted = COVERED * sum(kernel.total for kernel in candidates)
@@ -97,6 +101,7 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
 
 
 def _share(kernels: list[KernelTime], seconds: float) -> float:
+    """Return the share of these kernels in `seconds`, 0..1."""
     return sum(k.total for k in kernels) / seconds if seconds > 0 else 0.0
 
 
@@ -109,8 +114,10 @@ WIDEST = 100  # launches of a window
 
 @dataclass(frozen=True)
 class CountedLaunches:
-    """What a run of the workload under ncu counts: each of `kernels` at its launch number `launch`, or all launches in
-    `window`: how many to pass over, and to count, of those that match the names of what was chosen.
+    """The launches that a run of the workload under ncu counts.
+
+    That is each of `kernels` at its launch number `launch`, or all launches in `window`: how many to skip, and
+    how many to count, of those that match the names of the chosen kernels.
     """
 
     kernels: tuple[KernelTime, ...]
@@ -118,16 +125,16 @@ class CountedLaunches:
     window: tuple[int, int] | None = None
 
     def seconds(self, replays: int | None) -> float:
-        """What ncu takes for them beside the program: for those that it counts, and those that it passes over."""
+        """Return the seconds that ncu adds to the program, for the counted launches and the skipped ones."""
         passed, counted = self.window if self.window is not None else (0, len(self.kernels))
         own = sum(kernel.total / max(1, kernel.launches) for kernel in self.kernels)
         return (replays or 1) * (counted * COUNTED_SECONDS + own) + passed * MATCHED_SECONDS
 
 
 def count_in_benchmark(kernels: Sequence[KernelTime], traced: int) -> tuple[CountedLaunches, int]:
-    """In a benchmark's region that ran `traced` iterations under the trace; and how often it has to run.
+    """Return what to count in a benchmark's region that was traced for `traced` iterations, and its iterations.
 
-    That is until each configuration was launched often enough, where it can be.
+    It runs until each configuration was launched often enough, where that is possible.
     """
     rarest = min((kernel.launches for kernel in kernels), default=traced)
     iterations = max(1, min(traced, -(-traced * (WARMED + 1) // max(1, rarest))))
@@ -136,8 +143,10 @@ def count_in_benchmark(kernels: Sequence[KernelTime], traced: int) -> tuple[Coun
 
 
 def entries_needed(kernels: Sequence[KernelTime], entries: int, processes: int) -> tuple[int, int]:
-    """How many of a process's entries of a region to pass over, and how many to look at, so that each configuration
-    comes up. Launches are of all `processes`."""
+    """Return how many of a process's entries of a region to skip, and how many to count.
+
+    Each configuration should come up in them. Launches are those of all `processes`.
+    """
     rarest = min((kernel.launches for kernel in kernels), default=1)
     looked = max(1, min(entries, -(-entries * max(1, processes) // max(1, rarest))))
     return min(SEEN, max(0, entries - looked)), looked
@@ -151,10 +160,11 @@ def count_in_program(
     replays: int = 1,
     most_seconds: float = inf,
 ) -> CountedLaunches:
-    """In a program that runs as it ran under the trace: the first stretch of warm launches that has each of `kernels`.
+    """Return the first stretch of warm launches with all of `kernels`, in a program that runs as it was traced.
 
-    Where none has, or it takes longer than `most_seconds`, that with most GPU time. `matches`: whether ncu's name
-    filter takes a kernel. One that the trace's order does not hold is launched too late to be waited for.
+    Where there is none, or it takes longer than `most_seconds`, the stretch with most GPU time. `matches`:
+    whether ncu's name filter takes a kernel. A kernel that is not in the trace's order is launched too late to be
+    waited for.
     """
     order = [number for number in trace.order if matches(trace.kernels[number].kernel)]
     wanted = {number for number, k in enumerate(trace.kernels) if k in kernels} & set(order)
@@ -189,11 +199,12 @@ def count_in_program(
 
 
 def _gpu_seconds(trace: GpuTrace, numbers: Iterable[int]) -> float:
+    """Return the GPU time of these kernels, in seconds."""
     return sum(trace.kernels[number].total for number in sorted(numbers))
 
 
 def _warm_places(order: Sequence[int], wanted: set[int]) -> list[tuple[int, int]]:
-    """Where each of `wanted` was launched, in order, without its first two; its last one stays in any case."""
+    """Return where each of `wanted` was launched, in order, without its first two; its last launch always stays."""
     left = collections.Counter(number for number in order if number in wanted)
     passed = {number: min(SEEN, count - 1) for number, count in left.items()}
     places: list[tuple[int, int]] = []
@@ -218,11 +229,11 @@ _LONGEST = 20_000  # characters of a name that are looked at
 def match_kernels(
     traced: Sequence[Kernel], counted: Sequence[Kernel], *, launched_alike: bool = True
 ) -> dict[Scope, Scope]:
-    """For every counted configuration that is one of the traced the scope of that one.
+    """Return the traced scope of every counted configuration that was traced.
 
-    By the mangled name where both tools tell it; else by the demangled one, spelled alike; else by its last word, where
-    only one of each is left with that word, grid and block. Where they were not `launched_alike`, at last by the name
-    alone, where one of each has it.
+    By the mangled name where both tools give it; else by the demangled one, spelled alike; else by its last word,
+    where only one of each is left with that word, grid and block. Where they were not `launched_alike`, finally
+    by the name alone, where one of each has it.
     """
     scopes: dict[Scope, Scope] = {}
     free, left = list(dict.fromkeys(traced)), list(dict.fromkeys(counted))
@@ -238,7 +249,7 @@ def match_kernels(
             if len({k.scope for k in alike}) == 1:
                 pairs.append((kernel, alike[0]))
         if key is _last_word:  # it tells instances of a template apart no more
-            pairs = [pair for pair in pairs if sum(other[1] == pair[1] for other in pairs) == 1]
+            pairs = [pair for pair in pairs if sum(other_pair[1] == pair[1] for other_pair in pairs) == 1]
         scopes |= {kernel.scope: match.scope for kernel, match in pairs}
         left = [kernel for kernel in left if kernel.scope not in scopes]
         taken = set(scopes.values())
@@ -252,14 +263,14 @@ def match_kernels(
 
 
 def _may_be(traced: Kernel, counted: Kernel) -> bool:
-    """Whether shape and mangled name, where both tell one, speak against it."""
+    """Return whether shape, and mangled name where both have one, allow that the kernels are the same."""
     if (traced.grid, traced.block) != (counted.grid, counted.block):
         return False
     return traced.mangled is None or counted.mangled is None or traced.mangled == counted.mangled
 
 
 def _last_word(kernel: Kernel) -> str | None:
-    """`softmax_warp_forward` of everything around it."""
+    """Return the bare name of a kernel, such as `softmax_warp_forward`."""
     name = kernel.name[:_LONGEST].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     match = _WORD.match(name)
     return match[1] if match is not None else None
@@ -271,10 +282,10 @@ _OF_PASS = ("replay passes", "sections/metrics", "clocks", "cache control", "rep
 
 
 def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
-    """Counters and readings of each launch configuration.
+    """Read counters and readings of each launch configuration.
 
-    The pass that explains reads what was counted before as well, since some formulas take counters of both.
-    Raises UnreadableReport where the run left no report.
+    The pass that explains reads the counters of the earlier pass as well, since some formulas need both. Raises
+    UnreadableReport where the run left no report.
     """
     (step,) = plan.steps
     report = _with_traced_names(_read_report(context.folder / step.artifacts[0]), plan)
@@ -308,6 +319,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
 
 
 def _read_report(path: Path) -> Report:
+    """Read a report of ncu. Raises UnreadableReport where there is none, or nothing was counted."""
     if not path.is_file():
         raise UnreadableReport(f"ncu left no report: no launch of a planned kernel was seen ({path.name})")
     report = recognise_format(path).read(path)
@@ -322,17 +334,17 @@ XLA_FLAGS, NO_GRAPHS = "XLA_FLAGS", "--xla_gpu_enable_command_buffer="
 
 
 def _with_traced_names(report: Report, plan: PassPlan) -> Report:
-    """The report under the names of the plan, which are the trace's."""
+    """Return the report with the names of the plan, which are the trace's."""
     kernels = [k.kernel for k in report.trace.kernels] if report.trace is not None else []
     alike = all(NO_GRAPHS not in step.env.get(XLA_FLAGS, "") for step in plan.steps)
-    planned = [one.kernel for one in plan.kernels]
+    planned = [planned_kernel.kernel for planned_kernel in plan.kernels]
     same = match_kernels(planned, kernels, launched_alike=alike)
     counters = tuple(replace(c, scope=same.get(c.scope, c.scope)) for c in report.counters)
     return replace(report, counters=counters)
 
 
 def _earlier_reports(context: RunContext, plan: PassPlan) -> list[tuple[str, Report]]:
-    """The reports of the counters pass of this run, as far as they can be read."""
+    """Return the reports of the counters pass of this run, as far as they can be read."""
     reports = []
     for path in sorted((context.folder / "artifacts").glob("counters*.ncu-rep")):
         try:
@@ -343,7 +355,7 @@ def _earlier_reports(context: RunContext, plan: PassPlan) -> list[tuple[str, Rep
 
 
 def _merge_counters(counters: Iterable[Counter]) -> tuple[Counter, ...]:
-    """Each counter of a kernel once: with a value where any report has one, else as the first says."""
+    """Return each counter of a kernel once: with a value where any report has one, else the first."""
     merged: dict[tuple[object, str], Counter] = {}
     for counter in counters:
         place = (counter.scope, counter.name)
@@ -354,7 +366,7 @@ def _merge_counters(counters: Iterable[Counter]) -> tuple[Counter, ...]:
 
 
 def _derive_readings(counters: tuple[Counter, ...], reports: list[tuple[str, Report]]) -> tuple[Reading, ...]:
-    """The readings, each with the report that its counters stand in."""
+    """Return the readings, each with the report that holds its counters."""
     table = formula_table("ncu")
     places = {(c.scope, c.name): artifact for artifact, r in reversed(reports) for c in r.counters}
     readings = derive(counters, table, "ncu", reports[0][0])
@@ -367,19 +379,19 @@ def _derive_readings(counters: tuple[Counter, ...], reports: list[tuple[str, Rep
 
 
 def _require_planned(plan: PassPlan, counters: tuple[Counter, ...]) -> None:
-    """Raise UnreadableReport where ncu counted other functions than the planned ones alone: that tells nothing here."""
+    """Raise UnreadableReport where ncu counted other functions only, and none of the planned ones."""
     wanted = {function_name(planned.kernel.name) for planned in plan.kernels}
     there = {function_name(c.scope.name or "") for c in counters if c.scope.kind == "kernel"}
     if wanted and there and not wanted & there:
         names = ", ".join(sorted(there)[:_NAMED])
         raise UnreadableReport(
             f"ncu counted none of the planned kernels, but others: {names}",
-            "where the workload chooses its kernels anew in each process, let it choose always the same",
+            "if the workload chooses its kernels anew in each process, make it always choose the same ones",
         )
 
 
 def _missing_note(plan: PassPlan, counters: tuple[Counter, ...]) -> Fact | None:
-    """Which of the planned kernels no report has."""
+    """Return a note of the planned kernels that no report has."""
     there = {counter.scope for counter in counters}
     gone = [planned for planned in plan.kernels if planned.kernel.scope not in there]
     if not gone:

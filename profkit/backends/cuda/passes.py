@@ -1,9 +1,9 @@
-"""The passes of a run on CUDA: a trace (of a JAX program by jax.profiler, else by nsys, else by torch's own profiler);
-then ncu on chosen launch configurations.
+"""The passes of a run on CUDA: a trace, then ncu on chosen launch configurations.
 
-What they are expected to cost, in wall seconds, is that of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md, what
-it costs): a torch program that starts in 3 s took 5.0 s under nsys with its export, 5.6 s under ncu with two kernels of
-5 passes, 22 s with 8 of 38 passes.
+The trace of a JAX program is by jax.profiler, of others by nsys, or else by torch's own profiler. Expected
+costs, in wall seconds, are those of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md, what it costs): a
+torch program that starts in 3 s took 5.0 s under nsys with its export, 5.6 s under ncu with two kernels of 5
+passes, 22 s with 8 of 38 passes.
 """
 
 from __future__ import annotations
@@ -64,46 +64,47 @@ NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few sec
 EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
 JAX_SECONDS = 1.0
-LEAST_WORK = 0.05  # of the time: what kernels with less could win is not worth a run that counts them
+MIN_WORK = 0.05  # of the time: what kernels with less could win is not worth a run that counts them
 NCU_SECONDS = 2.0  # start, first launch, end
 
 
 def region_seconds(state: PlanState, iterations: int | None) -> float:
-    """What the iterations take that an instrument asks of a benchmark."""
+    """Return the seconds of the iterations that an instrument wants of a benchmark; 0 where unknown."""
     if not state.benchmark or iterations is None or state.iteration_seconds is None:
         return 0.0
     return iterations * state.iteration_seconds
 
 
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
-LEAST, MOST = 5, 500  # iterations
+MIN_ITERATIONS, MAX_ITERATIONS = 5, 500  # of a benchmark
 LONGEST = 60.0  # seconds, for the sake of the least
 WARMUP = 3  # calls before the region: compiling, tuning, the first growth of the memory pool
 TORCH, JAX = "torch_profiler", "jax_profiler"
 # Of a window of jax.profiler: a tenth of the program, so that a long one waits for no large file, and some steps fit.
-LEAST_WINDOW, WINDOW_SHARE, MOST_WINDOW = 2.0, 0.1, 6.0
+MIN_WINDOW, WINDOW_SHARE, MAX_WINDOW = 2.0, 0.1, 6.0
 SAID_BY_JAX = "trace.jax.operations"
 _Why: TypeAlias = "tuple[Fact, str | None] | None"  # why the instrument before has made no trace, and its fix
 _Attempt: TypeAlias = "Callable[[PlanState, _Why], list[PassPlan]]"
 
 
 def traced_iterations(state: PlanState) -> int:
-    """How often a benchmark runs in the trace."""
+    """Return how often a benchmark runs in the trace."""
     seconds = state.iteration_seconds
     if seconds is None or seconds <= 0:
-        return LEAST
-    return max(1, min(MOST, max(LEAST, int(SECONDS / seconds)), int(LONGEST / seconds)))
+        return MIN_ITERATIONS
+    return max(1, min(MAX_ITERATIONS, max(MIN_ITERATIONS, int(SECONDS / seconds)), int(LONGEST / seconds)))
 
 
 class DeviceTracePass(Pass):
-    """Kernels, copies and launches by the first instrument that can: the next one is tried where one has failed.
+    """The trace of kernels, copies and launches, by the first instrument that succeeds.
 
-    Of a JAX program jax.profiler, then nsys without NVTX ranges, since it does not find the names of those that XLA
-    writes; of any other one nsys, once more without ranges where it could not import them, then torch's own profiler.
+    A JAX program is traced by jax.profiler, then by nsys without NVTX ranges, since it does not find the names of
+    those that XLA writes; any other by nsys, once more without ranges where it could not import them, then by
+    torch's own profiler.
 
-    `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they tell the region in it: that
-    also shows what was compiled before, and every entry of a region that is entered many times. Without them only what
-    nsys captures is known to be the region, and of several entries that is the first.
+    `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they mark the region in
+    it: that also shows what was compiled before, and every entry of a region that is entered many times. Without
+    them only what nsys captures is known to be the region, and of several entries that is the first.
     """
 
     name, tool = "trace", "nsys"
@@ -118,7 +119,7 @@ class DeviceTracePass(Pass):
         self._nsys, self._ranges, self._jax = nsys, ranges, jax
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One run, and one more after each that failed: without a trace there is nothing to count."""
+        """Plan one run, and another after each that failed: without a trace there is nothing to count."""
         done = [result for result in state.passes if result.name == "trace"]
         plans: list[PassPlan] = []
         why: _Why = None
@@ -150,25 +151,29 @@ class DeviceTracePass(Pass):
         return host_command(self.context.workload.command, kind, self.folder / f"trace.{kind}")
 
     def _by_jax(self, state: PlanState, why: _Why) -> list[PassPlan]:
-        """The trace by jax.profiler inside the workload, the first of all instruments."""
+        """Plan the trace by jax.profiler inside the workload, the first of all instruments."""
         assert why is None
         argv, _ = self._hosted("jax")
-        seconds = min(MOST_WINDOW, max(LEAST_WINDOW, WINDOW_SHARE * (state.plain_seconds or 0.0)))
-        told = self.directive(
+        seconds = min(MAX_WINDOW, max(MIN_WINDOW, WINDOW_SHARE * (state.plain_seconds or 0.0)))
+        directive = self.directive(
             "trace-jax", iterations=traced_iterations(state), seconds=round(seconds, 1), warmup=WARMUP
         )
-        return [self._traced(JAX, Step("trace-jax", tuple(argv or ()), directive=told), state, JAX_SECONDS)]
+        return [
+            self._traced(JAX, Step("trace-jax", tuple(argv or ()), directive=directive), state, JAX_SECONDS)
+        ]
 
     def _by_nsys(self, state: PlanState, why: _Why) -> list[PassPlan]:
+        """Plan the trace by nsys."""
         return self._recorded(state, why, "trace", ranges=self._ranges)
 
     def _by_nsys_without_ranges(self, state: PlanState, why: _Why) -> list[PassPlan]:
+        """Plan the trace by nsys without NVTX ranges."""
         return self._recorded(state, why, "trace-plain", ranges=False, nvtx=False)
 
     def _recorded(
         self, state: PlanState, why: _Why, name: str, *, ranges: bool, nvtx: bool = True
     ) -> list[PassPlan]:
-        """The trace by nsys in the step `name`; `why` the instrument before has not made it."""
+        """Plan the trace by nsys in the step `name`; `why` says why the instrument before failed."""
         report, sqlite, status = (self.folder / f"{name}.{end}" for end in ("nsys-rep", "sqlite", "status"))
         command = status_wrapper(self.context.workload.command, status)
         nsys = str(self._nsys.path)
@@ -191,34 +196,35 @@ class DeviceTracePass(Pass):
         return [replace(planned, notes=(*notes, *planned.notes))]
 
     def _by_torch(self, state: PlanState, why: _Why) -> list[PassPlan]:
-        """The trace by torch.profiler inside the workload; `why` nsys does not do it."""
+        """Plan the trace by torch.profiler inside the workload; `why` says why nsys does not make it."""
         name = "trace-torch" if why is not None else "trace"
         if why is None:
             why = Fact.of("of", Fact.message(str(self._nsys.reason)), what="nsys"), self._nsys.fix
         argv, reason = self._hosted("torch")
         if argv is None:
             return self.skip(together(why[0], self.no_python(reason)), why[1])
-        told = self.directive(name, iterations=traced_iterations(state), warmup=WARMUP)
-        planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
+        directive = self.directive(name, iterations=traced_iterations(state), warmup=WARMUP)
+        planned = self._traced(TORCH, Step(name, tuple(argv), directive=directive), state, TORCH_SECONDS)
         return [replace(planned, fix=why[1], notes=(Fact.of("by-torch", why[0]), *planned.notes))]
 
     def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
+        """Return a plan of one step with its cost; `more` are the tool's own seconds."""
         seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
         return PassPlan(
             self.name, tool, (step,), cost=plain_runs(seconds, state), notes=(Fact("kernels-chosen"),)
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """Kernels, copies and gaps."""
+        """Read kernels, copies and gaps. Raises UnreadableReport where there is no trace."""
         artifacts: tuple[str, ...] = ()
         lines: tuple[tuple[str, str, GpuLine], ...] = ()
         if plan.tool == TORCH:
             path = next(self.folder.glob("trace.torch.*.json"), None)
             if path is None:
                 # else nsys' own pass says it
-                asked = f" ({message_of(plan.notes[0])})" if plan.steps[0].name == "trace" else ""
+                why = f" ({message_of(plan.notes[0])})" if plan.steps[0].name == "trace" else ""
                 raise UnreadableReport(
-                    f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
+                    f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{why}",
                     plan.fix,
                 )
             report, artifacts = recognise_format(path).read(path), (f"artifacts/{path.name}",)
@@ -248,13 +254,16 @@ class DeviceTracePass(Pass):
 
 
 def _lost_ranges(result: PassResult) -> bool:
-    """Whether nsys recorded, and could not make a report of it: the names of ranges are what it does not find."""
+    """Return whether nsys recorded, and could not import it because it did not find the names of ranges."""
     reason = result.reason
     return result.tool == "nsys" and reason is not None and reason.root.names.get("fault") == NOT_IMPORTED
 
 
 def _best_window(folder: Path) -> tuple[Report, Path]:
-    """Of the windows that jax.profiler left the one with most steps, then most work; and its file."""
+    """Return the window of jax.profiler with repeated steps, then with most work, and its file.
+
+    Raises UnreadableReport where none has a kernel.
+    """
     paths = sorted(folder.glob("trace.jax.*.json.gz"))
     reports = [(recognise_format(path).read(path), path) for path in paths]
     with_kernels = [(report, path) for report, path in reports if report.trace and report.trace.kernels]
@@ -266,8 +275,8 @@ def _best_window(folder: Path) -> tuple[Report, Path]:
             else "jax.profiler left no trace: the workload did not end by itself"
         )
 
-    def worth(one: tuple[Report, Path]) -> tuple[bool, float]:
-        trace = one[0].trace
+    def worth(window: tuple[Report, Path]) -> tuple[bool, float]:
+        trace = window[0].trace
         assert trace is not None
         return trace.repeats is not None or trace.marked, sum(kernel.total for kernel in trace.kernels)
 
@@ -275,7 +284,7 @@ def _best_window(folder: Path) -> tuple[Report, Path]:
 
 
 def _read_export(folder: Path, name: str) -> Report:
-    """What nsys recorded, as it exported it."""
+    """Read the SQLite export of what nsys recorded. Raises UnreadableReport where there is none."""
     sqlite = folder / f"{name}.sqlite"
     if sqlite.is_file():
         return recognise_format(sqlite).read(sqlite)
@@ -288,19 +297,20 @@ def _read_export(folder: Path, name: str) -> Report:
 
 
 _OF_THE_SET = "counter-set"  # the code of ncu's faults where it is the set that does not work here
-LEAST_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
+MIN_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and
 # saving what a kernel may write takes seconds where the program holds most of the device's memory. What was counted
 # until then is kept.
-LEAST_LIMIT, PATIENCE, FINISH = 30.0, 3.0, 20.0
+MIN_LIMIT, PATIENCE, FINISH = 30.0, 3.0, 20.0
 # JAX takes most of the device's memory ahead, and a replay saves all that a kernel may write.
 NOT_AHEAD = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 @dataclass(frozen=True)
 class CountingTask:
-    """What a pass looks at: the launches of `counted` by the names of `chosen`, how often a benchmark runs, which
-    entries of a region it sees, what is left out.
+    """The launches `counted` by the names of `chosen`, a benchmark's iterations, and a region's entries.
+
+    `notes` say what is left out.
     """
 
     chosen: ChosenKernels
@@ -311,7 +321,7 @@ class CountingTask:
 
 
 class NcuPass(Pass):
-    """ncu on chosen launch configurations, once each."""
+    """A run of ncu on chosen launch configurations, each counted once."""
 
     tool = "ncu"
 
@@ -320,36 +330,36 @@ class NcuPass(Pass):
         self._ncu, self._chip, self._jax = ncu, chip, jax
 
     def _without_graphs(self, state: PlanState) -> bool:
-        """Whether XLA has to launch its kernels one by one: it makes graphs of them, as far as is known."""
-        graphs = state.trace is None or any(one.graph for one in state.trace.kernels)
+        """Return whether XLA has to launch its kernels one by one: it makes graphs of them, as far as known."""
+        graphs = state.trace is None or any(kernel.graph for kernel in state.trace.kernels)
         return self._jax and graphs
 
     def _environment(self, state: PlanState) -> dict[str, str]:
-        """What the workload is told in these runs alone; what the user set stays."""
+        """Return the variables for these runs alone; what the user set stays."""
         env = {key: value for key, value in NOT_AHEAD.items() if key not in os.environ}
         if self._without_graphs(state):
             env[XLA_FLAGS] = f"{os.environ.get(XLA_FLAGS, '')} {NO_GRAPHS}".strip()
         return env
 
     def _notes(self, state: PlanState, wanted: CounterSet) -> tuple[Fact, ...]:
-        """What is said of the counters, and of how the program runs under ncu."""
+        """Return notes on the counters, and on how the program runs under ncu."""
         return (
             _set_note(wanted),
             *((Fact("counted-without-graphs"),) if self._without_graphs(state) else ()),
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """The counters of each kernel."""
+        """Read the counters of each kernel."""
         return read_counters(self.context, plan)
 
     def counter_set(self, name: str) -> CounterSet:
-        """The counters of this name on this chip."""
+        """Return the counters of this name on this chip."""
         return counter_set(name, self._chip, self._ncu.version)
 
     def choose(
         self, state: PlanState, trace: GpuTrace, wanted: CounterSet, only: frozenset[Kernel] | None = None
     ) -> CountingTask:
-        """The launches to count of what the trace showed; with `only` those of some configurations.
+        """Choose the launches to count of those traced; with `only`, those of some configurations.
 
         At full depth also launches that take longer than a plain run of the workload.
         """
@@ -366,7 +376,7 @@ class NcuPass(Pass):
             counted = CountedLaunches(chosen.kernels)
         else:
             unlimited = self.context.depth == "full" or state.plain_seconds is None
-            most_seconds = inf if unlimited else max(LEAST_COUNTING, state.plain_seconds or 0.0)
+            most_seconds = inf if unlimited else max(MIN_COUNTING, state.plain_seconds or 0.0)
             counted = _in_program(trace, chosen.kernels, wanted.replays or 1, most_seconds)
         notes = list(chosen.notes)
         if lost := sum(chosen.share(k) for k in chosen.kernels if k not in counted.kernels):
@@ -376,7 +386,7 @@ class NcuPass(Pass):
     def count(
         self, state: PlanState, wanted: CounterSet, task: CountingTask, trace: GpuTrace, step: str
     ) -> list[PassPlan]:
-        """The plan of a task, its step called `step`."""
+        """Return the plan of a task, its step called `step`."""
         counted, window = task.counted, task.counted.window
         kernels = _kernel_plans(task.chosen, counted.kernels, counted)
         # A window is counted over the names of all that were chosen.
@@ -387,7 +397,7 @@ class NcuPass(Pass):
             (self.step(state, step, wanted, task, named, marked=trace.marked),),
             counters=wanted.metrics,
             cost=plain_runs(seconds, state),
-            limit=max(LEAST_LIMIT, PATIENCE * seconds),
+            limit=max(MIN_LIMIT, PATIENCE * seconds),
             kernels=kernels,
             notes=(*self._notes(state, wanted), *task.notes),
         )
@@ -402,7 +412,7 @@ class NcuPass(Pass):
         *,
         marked: bool,
     ) -> Step:
-        """One run of the workload under ncu; without `kernels` each configuration is counted."""
+        """Return a run of the workload under ncu; without `kernels` each configuration is counted."""
         argv = ncu_argv(
             self.context.workload.command,
             self.folder / f"{name}.ncu-rep",
@@ -413,33 +423,33 @@ class NcuPass(Pass):
             ncu=str(self._ncu.path),
             version=self._ncu.version,
             window=task.counted.window,
-            code=bool(kernels) and all(kernel_owner(one.kernel.name) in OWN_CODE for one in kernels),
+            code=bool(kernels) and all(kernel_owner(planned.kernel.name) in OWN_CODE for planned in kernels),
         )
         switch = Switch("cuda") if state.marked else None
-        told = {"iterations": task.iterations, "warmup": WARMUP, "entries": task.entries}
+        settings = {"iterations": task.iterations, "warmup": WARMUP, "entries": task.entries}
         return Step(
             name,
             argv,
             (f"artifacts/{name}.ncu-rep",),
             env=self._environment(state),
-            directive=self.directive(name, switch, **told),
+            directive=self.directive(name, switch, **settings),
             tool="ncu",
             signals_as_codes=True,
             finish=FINISH,
         )
 
     def undecided(self, state: PlanState, wanted: CounterSet, note: Fact) -> list[PassPlan]:
-        """A plan of which only the passes before it can say what it looks at."""
+        """Return a plan whose kernels only earlier passes can decide."""
         cost = plain_runs(start_seconds(state) + NCU_SECONDS, state)
         return self.planned((), counters=wanted.metrics, cost=cost, notes=(note, _set_note(wanted)))
 
     @property
     def is_traced(self) -> bool:
-        """Whether there is a trace pass before."""
+        """Return whether there is a trace pass before."""
         return self.context.wanted is None or "trace" in self.context.wanted
 
     def _traced_work(self) -> RegionWork:
-        """What the regions of the traced run recorded."""
+        """Return what the regions of the traced run recorded."""
         for name in reversed(DeviceTracePass.step_names):
             with contextlib.suppress(UnreadableReport):
                 done = read_region_work(self.context.folder, name)
@@ -449,19 +459,20 @@ class NcuPass(Pass):
 
 
 class KernelCountersPass(NcuPass):
-    """The smallest set for the depth, on the configurations that the trace showed."""
+    """The smallest set of counters for the depth, on the configurations that the trace showed."""
 
     name = "counters"
     step_names, leaves = ("counters", "counters-gate"), ("counters.ncu-rep", "counters-gate.ncu-rep")
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One plan; where the set was too much for this machine, one more with the smallest."""
+        """Plan the counters; where the set was too much for this machine, also the smallest set."""
         plans = self._with_set(state, "gate" if self.context.depth == "gate" else "standard", "counters")
         if self.context.depth != "gate" and any(smaller_may_do(result) for result in state.passes):
             plans += self._with_set(state, "gate", "counters-gate")
         return plans
 
     def _with_set(self, state: PlanState, name: str, step: str) -> list[PassPlan]:
+        """Plan the counters of the set `name` in one step, or say why they are skipped."""
         wanted = self.counter_set(name)
         if not self._ncu.works:
             return self.skip(self._ncu.reason, self._ncu.fix, counters=wanted.metrics)
@@ -472,7 +483,7 @@ class KernelCountersPass(NcuPass):
             return self._without_trace(state, self.counter_set("gate"))
         if not trace.kernels:
             return self.skip(*_explain_no_kernels(state, trace))
-        if (share := _kernel_share(trace)) < LEAST_WORK and self._may_leave_out(trace):
+        if (share := _kernel_share(trace)) < MIN_WORK and self._may_leave_out(trace):
             return self.skip(
                 Fact.of("kernels-take-little", share=share), "--depth full", counters=wanted.metrics
             )
@@ -482,28 +493,28 @@ class KernelCountersPass(NcuPass):
         return self.count(state, wanted, task, trace, step)
 
     def _may_leave_out(self, trace: GpuTrace) -> bool:
-        """Whether nobody asked for the counters of just this work."""
+        """Return whether the user did not ask for the counters of just this work."""
         return self.context.depth == "standard" and self.context.wanted is None and not trace.marked
 
     def _without_trace(self, state: PlanState, wanted: CounterSet) -> list[PassPlan]:
-        """Every launch configuration once, in the region where one is marked."""
+        """Plan every launch configuration once, in the region where one is marked."""
         task = CountingTask(ChosenKernels((), 0.0), CountedLaunches(()), WARMUP)
         return self.planned(
             (self.step(state, "counters", wanted, task, marked=state.marked),),
             counters=wanted.metrics,
-            limit=max(LEAST_LIMIT, PATIENCE * (start_seconds(state) + NCU_SECONDS)),
+            limit=max(MIN_LIMIT, PATIENCE * (start_seconds(state) + NCU_SECONDS)),
             notes=(Fact("no-trace-to-choose-by"), *self._notes(state, wanted)),
         )
 
 
 class ExplanationPass(NcuPass):
-    """The counters that explain, on the program's own kernels that missed a target; on all of them at full depth."""
+    """The counters that explain, on the program's own kernels that missed a target; on all at full depth."""
 
     name = "explain"
     step_names, leaves = ("explain",), ("explain.ncu-rep",)
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One plan, decided once the judge has spoken of what was counted."""
+        """Plan the pass, once the counters have been judged."""
         wanted, everything = self.counter_set("explain"), self.context.depth == "full"
         if not self._ncu.works:
             return self.skip(self._ncu.reason, self._ncu.fix, counters=wanted.metrics)
@@ -529,14 +540,14 @@ class ExplanationPass(NcuPass):
 
 
 def _kernel_share(trace: GpuTrace) -> float:
-    """The share of the time in which kernels run, 0..1; 1 where that is not known."""
+    """Return the share of the time in which kernels run, 0..1; 1 where that is not known."""
     if trace.busy is None or not trace.span:
         return 1.0
     return max(0.0, trace.busy - (trace.copying or 0.0)) / trace.span
 
 
 def smaller_may_do(result: PassResult) -> bool:
-    """Whether a failed counters pass may do with the smallest set: one replay, which saves and patches nothing."""
+    """Return whether the smallest set may succeed where a counters pass failed: it needs only one replay."""
     failed = result.name == "counters" and result.state == "failed"
     return failed and result.reason is not None and result.reason.root.names.get("fault") == _OF_THE_SET
 
@@ -544,6 +555,7 @@ def smaller_may_do(result: PassResult) -> bool:
 def _in_program(
     trace: GpuTrace, kernels: Sequence[KernelTime], replays: int, most_seconds: float
 ) -> CountedLaunches:
+    """Return what to count in a program, by the names that ncu's filter takes."""
     if not kernels:
         return CountedLaunches(())
     base, names = name_filter([KernelPlan(k.kernel, 0.0) for k in kernels])
@@ -557,7 +569,7 @@ def _in_program(
 
 
 def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[Fact, str]:
-    """Why a trace is empty. The last buffers of a process that does not end by its exit are lost."""
+    """Return why a trace is empty, and the fix: a process that does not exit normally loses its last buffers."""
     launched = sum(call.calls for call in trace.api if "Launch" in call.name)
     if launched:
         return Fact.of("lost-kernels", count=launched), "end it with sys.exit"
@@ -567,13 +579,14 @@ def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[Fact, str]:
 
 
 def _is_open(verdict: Verdict) -> bool:
-    """Whether more counters may tell more: the target was missed, or the value there is decides nothing."""
+    """Return whether more counters may help: the target was missed, or the known value decides nothing."""
     return verdict.verdict == "fail" or (verdict.verdict == "unknown" and verdict.value is not None)
 
 
 def _kernel_plans(
     chosen: ChosenKernels, kernels: Sequence[KernelTime], counted: CountedLaunches
 ) -> tuple[KernelPlan, ...]:
+    """Return the plans of these kernels, largest share first."""
     launch = counted.launch if counted.window is None else None
     return tuple(
         KernelPlan(k.kernel, chosen.share(k), launch) for k in sorted(kernels, key=lambda k: -chosen.share(k))
@@ -581,9 +594,10 @@ def _kernel_plans(
 
 
 def _set_note(wanted: CounterSet) -> Fact:
+    """Return a note on the counter set."""
     return Fact.of("counter-set", wanted.note, name=wanted.name)
 
 
 def _trace_of_nsys(state: PlanState) -> GpuTrace | None:
-    """The trace that tells which kernels there are; what ncu itself told of times is none."""
+    """Return the trace that shows which kernels there are; times from ncu itself are not one."""
     return state.trace if state.trace is not None and state.trace.tool != "ncu" else None

@@ -1,4 +1,4 @@
-"""What the processes of a workload said beside their own work, a JSON line each: any program may have written it."""
+"""Rows that the processes of a workload wrote besides their own work, as JSON lines; they are not trusted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from profkit.analysis.timeline.xla_order import ProgramSchedule, ScheduledKernel
 from profkit.core.files.regular import read_bounded
 from profkit.core.types import GpuLine, MemorySeries, MemorySeriesKind, WorkUnit
 
-MOST_NAME = 200  # characters of an operation
+MAX_NAME = 200  # characters of an operation
 
 
 def said_by_processes(path: Path) -> list[dict[str, Any]]:
-    """What the processes of the workload said at their ends, a line each."""
+    """Return what the processes of the workload wrote when they ended, one object per line."""
     said = []
     with suppress(OSError, ValueError):
         for line in read_bounded(path).decode().splitlines()[:1000]:
@@ -28,32 +28,32 @@ def said_by_processes(path: Path) -> list[dict[str, Any]]:
 
 
 def of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., Any]) -> Iterator[Any]:
-    """What the rows say that hold text and counts alone: any program may have written to that file."""
+    """Yield what `make` builds of rows that hold text and counts alone: any program may have written the file."""
     for line in said:
-        found = line.get(key)
-        for row in found if isinstance(found, list) else ():
+        rows = line.get(key)
+        for row in rows if isinstance(rows, list) else ():
             with suppress(ValueError, TypeError):
-                if all(isinstance(one, str) or 0 <= one < 1 << 62 for one in row):
+                if all(isinstance(value, str) or 0 <= value < 1 << 62 for value in row):
                     yield make(*row)
 
 
 def memory_of(said: Sequence[Mapping[str, Any]]) -> Iterator[MemorySeries]:
-    """What torch allocated and reserved on the device over time, of the process in which that was most."""
+    """Yield the device memory that torch allocated and reserved over time, in the process with most of it."""
 
     def look(seconds: float, allocated: float, reserved: float) -> tuple[float, float, float]:
         return float(seconds), float(allocated), float(reserved)
 
     courses = [list(of_rows([line], "held", look)) for line in said]
-    most = max(courses, key=lambda looks: max((one[2] for one in looks), default=0.0), default=[])
+    most = max(courses, key=lambda looks: max((sample[2] for sample in looks), default=0.0), default=[])
     kinds: tuple[tuple[MemorySeriesKind, int], ...] = (("allocated", 1), ("reserved", 2))
     for kind, column in kinds:
-        series = memory_series(kind, [(one[0], one[column]) for one in most])
+        series = memory_series(kind, [(sample[0], sample[column]) for sample in most])
         if series is not None:
             yield series
 
 
 def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> tuple[str, str, GpuLine]:
-    """What a compiled module of JAX says of a kernel, and where one of Triton is defined."""
+    """Return the kernel and line of a compiled module of JAX, or of a definition in Triton."""
     return str(kernel), str(module), GpuLine(str(file), int(line), str(function) or None)
 
 
@@ -70,13 +70,13 @@ def _scheduled(
     module: Any, number: Any, at: Any, of: Any, file: Any, line: Any, function: Any, kernel: Any, runs: Any,
     group: Any, operation: Any, backward: Any, type_: Any, unit: Any, flop: Any, bytes_: Any, loop: Any, times: Any,
 ) -> _Row:  # fmt: skip
-    """An instruction of a program of XLA, which of how many, in its loop; what is not known is an empty text."""
+    """Return an instruction of an XLA program with its place and loop; an empty text means not known."""
     where = (str(file), int(line), str(function) or None) if file else (None, None, None)
-    flop, size = (float(one) if one != "" else None for one in (flop, bytes_))
+    flop, size = (float(text) if text != "" else None for text in (flop, bytes_))
     unit = unit if unit in _UNITS else None
-    told = str(operation)[:MOST_NAME], bool(backward), str(type_) or None, unit, flop, size
-    one = ScheduledKernel(str(kernel), str(runs), int(group), *told, *where)
-    return str(module), int(number), int(at), int(of), one, int(loop), int(times)
+    work = str(operation)[:MAX_NAME], bool(backward), str(type_) or None, unit, flop, size
+    instruction = ScheduledKernel(str(kernel), str(runs), int(group), *work, *where)
+    return str(module), int(number), int(at), int(of), instruction, int(loop), int(times)
 
 
 def schedules_of(said: Sequence[Mapping[str, Any]]) -> tuple[ProgramSchedule, ...]:

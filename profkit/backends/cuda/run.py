@@ -1,4 +1,4 @@
-"""The passes of a run on CUDA: first where the time goes (nsys), then why (ncu), with as few replays as will do."""
+"""The run on CUDA: first where the time goes (nsys), then why (ncu), with as few replays as possible."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class CudaRun(BackendRun):
     order = ("timing", "trace", "stacks", "counters", "explain", "cprofile", "tracemalloc")
 
     def tool_versions(self) -> dict[str, str | None]:
-        """nsys and ncu, where they are used."""
+        """Return the versions of nsys and ncu, where they are used."""
         versions: dict[str, str | None] = {}
         if "trace" in self.wanted:
             versions["nsys"] = self._nsys.version
@@ -99,7 +99,7 @@ class CudaRun(BackendRun):
         return [_tuned_once(planned) for planned in super().plans_of(each, state)]
 
     def after_failure(self, message: str) -> PassPlan | None:
-        """Once more with the stacks of what is allocated, where the device's memory was full."""
+        """Return a run with the stacks of allocations, where the device's memory was full."""
         if "out of memory" not in message.lower() or "stacks" not in self.wanted or not self._has("torch"):
             return None
         (plan,) = StacksPass(self.context).plan(PlanState(marked=False))
@@ -107,7 +107,7 @@ class CudaRun(BackendRun):
         return replace(plan, steps=steps) if steps else None
 
     def make_pass(self, name: PassName) -> Pass | None:
-        """The trace, the counters of the kernels in it, and what explains those that missed a target."""
+        """Make the trace, the counters of its kernels, and what explains those that missed a target."""
         chip = self.gpus[0].chip or self.gpus[0].capability if self.gpus else None
         if name == "trace":
             return DeviceTracePass(self.context, self._nsys, ranges=self._has("nvtx"), jax=self._uses_jax())
@@ -122,7 +122,7 @@ class CudaRun(BackendRun):
 
     @cached_property
     def _probed(self) -> tuple[ToolAbility, NcuAbility]:
-        """What both tools can do, asked side by side, since it comes before every run.
+        """Return what both tools can do, probed in parallel, since this precedes every run.
 
         nsys is not tried: a trace that fails is made once more by torch's profiler.
         """
@@ -132,24 +132,26 @@ class CudaRun(BackendRun):
 
     @property
     def _nsys(self) -> ToolAbility:
+        """Return what nsys can do."""
         return self._probed[0]
 
     @property
     def _ncu(self) -> NcuAbility:
+        """Return what ncu can do."""
         return self._probed[1]
 
     def _uses_jax(self) -> bool:
-        """Whether the program's text imports JAX, or what is built on it alone, and its Python can."""
+        """Return whether the program's text imports JAX, or a library on top of it, and its Python has JAX."""
         return first_mention(self.context.workload, _IMPORTS_JAX) is not None and self._has("jax")
 
     def _has(self, module: str) -> bool:
-        """Whether the workload's Python can import it: nvtx to write ranges, torch to call."""
+        """Return whether the workload's Python can import a module: nvtx to write ranges, torch to call."""
         workload = self.context.workload
         return workload.python is not None and has_module(workload.python, module, workload.folder)
 
 
 def _tuned_once(planned: PassPlan) -> PassPlan:
-    """The pass with steps in which Triton tunes nothing that an earlier step has tuned; what the user set stays."""
+    """Return the pass with steps in which Triton tunes nothing again; what the user set stays."""
     env = {name: value for name, value in TUNED_ONCE.items() if name not in os.environ}
     return replace(planned, steps=tuple(replace(step, env={**env, **step.env}) for step in planned.steps))
 
@@ -165,7 +167,7 @@ SWITCHED_OFF, REPORT, EXPORT = (f"artifacts/{name}" for name in _LEFT)
 
 
 class TracedStacksPass(StacksPass):
-    """The sampled stacks, once nsys is known to work: its one step traced by it, each call into torch a range."""
+    """The sampled stacks, once nsys is known to work: traced by nsys, with a range for each call into torch."""
 
     leaves: ClassVar[tuple[str, ...]] = (*StacksPass.leaves, *_LEFT)
 
@@ -174,7 +176,7 @@ class TracedStacksPass(StacksPass):
         self._nsys = nsys
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """As it is, where nsys takes no NVTX ranges here, as far as is known by now, or no torch is there."""
+        """Plan the stacks under nsys, or alone where nsys is known to take no NVTX ranges or torch is missing."""
         (plan,) = super().plan(state)
         traces = [result for result in state.passes if result.name == "trace"]
         fine = all(result.tool == "nsys" and result.state == "finished" for result in traces)
@@ -196,12 +198,12 @@ class TracedStacksPass(StacksPass):
         return [replace(plan, steps=(traced,), cost=(plan.cost or 0.0) + more, notes=(*plan.notes, note))]
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """Beside the stacks what launched each kernel, where nsys left it; its times are not taken."""
+        """Read the stacks, and what launched each kernel where nsys recorded it; its times are not used."""
         return add_launchers(super().read(plan, result), self.context.folder)
 
 
 def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
-    """What the pass found, with what launched each kernel where nsys left it; its times are not taken."""
+    """Add to the findings what launched each kernel, where nsys recorded it; its times are not used."""
     said = said_by_processes(folder / SWITCHED_OFF)
     why = [(line["reason"], str(line.get("said"))) for line in said if isinstance(line.get("reason"), str)]
     reasons = [Fact.of(code, said=text) for code, text in why]
@@ -223,53 +225,53 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
 
 
 def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:
-    """A line whose tensors stay on the device."""
+    """Return a line whose tensors stay on the device."""
     looks, begin, first, end, last, blocks = map(float, counts)
     known = {"looks": looks, "begin": begin, "end": end, "first": first, "device": 1.0}
     return Hotspot(str(function), last - first, last, int(blocks), str(file), int(line), counters=known)
 
 
 def _held(file: Any, line: Any, function: Any, size: Any, blocks: Any, asked: Any, reserved: Any) -> Hotspot:
-    """A line that held memory of the device when there was no more; without a line the backward pass."""
+    """Return a line that held memory of the device when that was full; without a line, the backward pass."""
     known = {"asked": float(asked), "reserved": float(reserved)}
     place, number = (str(file), int(line)) if file else (None, None)
     return Hotspot(str(function), float(size), None, int(blocks), place, number, counters=known)
 
 
 def _check(name: Any, file: Any, line: Any, function: Any) -> Hotspot:
-    """A switch for debugging that is on, and the line that set it."""
+    """Return a debugging switch that is on, and the line that set it."""
     return Hotspot(str(function), 1.0, None, 1, str(file) or None, int(line) or None, str(name))
 
 
 def _compiled_again(file: Any, line: Any, function: Any, reason: Any, count: Any, *each: Any) -> Hotspot:
-    """A function that was compiled again, the first reason, and the seconds that it took."""
+    """Return a function that was compiled again, the first reason, and the seconds that it took."""
     took = float(count * sum(each))
     return Hotspot(str(function), float(count), took, int(count), str(file), int(line), str(reason))
 
 
 def _compiled_by_jax(*row: Any) -> Hotspot:
-    """A function that JAX compiled again, by its name, and the seconds that it took."""
+    """Return a function that JAX compiled again, by its name, and the seconds that it took."""
     return replace(_compiled_again(*row), counters={"jax": 1.0})
 
 
 def _tuned(file: Any, line: Any, name: Any, keys: Any, configurations: Any) -> Hotspot:
-    """A kernel that Triton tuned for so many keys."""
+    """Return a kernel that Triton tuned, with its number of keys."""
     known = {"configurations": float(configurations)}
     return Hotspot(str(name), float(keys), None, int(keys), str(file), int(line), counters=known)
 
 
 def _widened(file: Any, line: Any, name: Any, type_: Any) -> Hotspot:
-    """A product in a kernel of Triton whose operands were made float32, with the type that they have in memory."""
+    """Return a product in a Triton kernel whose operands were made float32, with their type in memory."""
     return Hotspot(str(name), 1.0, None, 1, str(file), int(line), str(type_))
 
 
 def _padded(file: Any, line: Any, function: Any, looks: Any, columns: Any, unused: Any) -> Hotspot:
-    """A line that brings matrices to the device whose last columns are padding in all rows."""
+    """Return a line that brings matrices to the device whose last columns are padding in all rows."""
     return Hotspot(str(function), float(unused), float(columns), int(looks), str(file), int(line))
 
 
 def _broken(file: Any, line: Any, reason: Any, whole: Any, count: Any) -> Hotspot:
-    """Where torch.compile left a function, and why."""
+    """Return where torch.compile left a function, and why."""
     known = {"whole": float(whole)}
     return Hotspot(str(reason), float(count), None, int(count), str(file), int(line), counters=known)
 
@@ -296,8 +298,9 @@ def _said_profile(
     unit: str,
     kind: ProfileKind,
 ) -> Profile | None:
-    spots = sorted(of_rows(said, key, spot), key=lambda one: -one.own)
-    return Profile(title, unit, sum(one.own for one in spots), tuple(spots), kind) if spots else None
+    """Return the profile of one kind of rows; None where no process wrote any."""
+    spots = sorted(of_rows(said, key, spot), key=lambda hotspot: -hotspot.own)
+    return Profile(title, unit, sum(hotspot.own for hotspot in spots), tuple(spots), kind) if spots else None
 
 
 CUDA_PASSES: tuple[type[Pass], ...] = (
@@ -314,13 +317,13 @@ _CHECKS = Path(__file__).with_name("checks.yaml")
 
 
 def nvtx_checks() -> Iterator[Check]:
-    """One line where profkit's Python has no nvtx; a workload may use another one."""
+    """Return a check where profkit's Python has no nvtx; a workload may use another Python."""
     installed = importlib.util.find_spec("nvtx") is not None
     return judge_rows(_CHECKS, "nvtx", {"installed": installed, "python": sys.executable})
 
 
 def cuda_checks() -> Iterator[Check]:
-    """Look at the device first: without one there is one line that says so, and nothing is started."""
+    """Check the device first: without one there is a single check that says so, and nothing is started."""
     gpus = read_gpus()
     if not gpus:
         yield from device_missing(driver_fault())
@@ -329,12 +332,12 @@ def cuda_checks() -> Iterator[Check]:
 
 
 def device_missing(fault: Fault | None) -> Iterator[Check]:
-    """A machine without a GPU is no broken machine: what can be done on it is said, too."""
+    """Return the check for a machine without a GPU, which also says what can be done on it."""
     return judge_rows(_CHECKS, "no device", fault or Fault("no CUDA device is visible", "--backend cpu"))
 
 
 def judge_cuda(gpus: Sequence[Gpu], ncu: NcuAbility, nsys: ToolAbility) -> Iterator[Check]:
-    """What devices and probes mean for a run, check by check."""
+    """Yield what devices and probes mean for a run, check by check."""
     yield from judge_rows(_CHECKS, "backend", {"traces": nsys.works, "counts": ncu.works})
     for gpu in gpus:
         yield from judge_rows(_CHECKS, "device", gpu, {"about": _describe_gpu(gpu)})
@@ -344,6 +347,7 @@ def judge_cuda(gpus: Sequence[Gpu], ncu: NcuAbility, nsys: ToolAbility) -> Itera
 
 
 def _describe_gpu(gpu: Gpu) -> str:
+    """Return chip, capability, memory and driver of a GPU in parentheses."""
     parts = [
         gpu.chip,
         f"compute capability {gpu.capability}" if gpu.capability else None,

@@ -34,15 +34,15 @@ class MpsBackend(Backend):
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def claims(self, report: Report) -> bool:
-        """Whether Metal's tables are in it."""
+        """Return whether the report has Metal's tables."""
         return report.metal is not None
 
     def possible(self) -> bool:
-        """Metal exists only on macOS."""
+        """Return whether this is macOS, since Metal exists only there."""
         return platform.system() == "Darwin"
 
     def candidate(self, workload: Workload) -> DeviceCandidate | None:
-        """The GPU, where the workload seems to use it and this is Apple silicon, whose GPU torch and mlx use."""
+        """Return the GPU, where the workload seems to use it and this is Apple silicon, for torch and mlx."""
         evidence = mps_evidence(workload)
         if evidence is None:
             return None
@@ -52,7 +52,7 @@ class MpsBackend(Backend):
         return DeviceCandidate(evidence, missing="this Mac has no GPU of Apple's")
 
     def devices(self) -> tuple[Gpu, ...]:
-        """The GPUs of this Mac."""
+        """Return the GPUs of this Mac. Raises MachineError on another system."""
         if not self.possible():
             raise MachineError(
                 f"--backend mps: Metal exists only on macOS, and this is {platform.system() or 'another system'}",
@@ -63,39 +63,39 @@ class MpsBackend(Backend):
         return read_apple_gpus()
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
-        """xctrace on one run."""
+        """Return xctrace at work on one run."""
         from profkit.backends.instruments import MpsRun
 
         return MpsRun(context, gpus)
 
     def pass_kinds(self) -> tuple[type[Pass], ...]:
-        """With the recordings of Instruments."""
+        """Return the passes, including the recordings of Instruments."""
         from profkit.backends.instruments import METAL_PASSES
 
         return (*super().pass_kinds(), *METAL_PASSES)
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
-        """Xcode, where there is a Mac, and the GPU."""
+        """Return the checks of Xcode, on a Mac, and of the GPU."""
         from profkit.backends.instruments import mps_checks
 
         instruments = (profiler_group("xctrace"),) if self.possible() else ()
         return (*instruments, CheckGroup("mps", mps_checks))
 
     def enrich(self, document: RunDocument) -> RunDocument:
-        """What follows from the trace and the counters of the GPU."""
+        """Add what follows from the trace and the counters of the GPU."""
         from profkit.analysis.summaries.metal import enrich_metal
 
         return enrich_metal(document)
 
     def summarize(self, document: RunDocument) -> list[Summary]:
-        """The GPU, then the CPU's hot spots of the same recording."""
+        """Return the summaries of the GPU, then of the CPU's hot spots of the same recording."""
         from profkit.analysis.summaries.compose import summarize_mps
 
         return summarize_mps(document)
 
 
 def mps_evidence(workload: Workload) -> Fact | None:
-    """Why the workload seems to use the GPU of a Mac; None where nothing says so."""
+    """Return why the workload seems to use the GPU of a Mac; None where nothing says so."""
     from profkit.backends.passes import first_mention
 
     for word in workload.command[1:]:
