@@ -65,16 +65,28 @@ APACHE_2 = (
 
 def test_the_licence_is_the_text_of_apache_2_and_named() -> None:
     assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE_2
-    assert 'license = "Apache-2.0"\nlicense-files = ["LICENSE"]\n' in SETTINGS
+    assert 'license = "Apache-2.0"\nlicense-files = ["LICENSE", "NOTICE", ' in SETTINGS
     assert "[LICENSE](LICENSE)" in (ROOT / "README.md").read_text()
+
+
+def test_the_notice_names_what_comes_from_other_projects() -> None:
+    notice = (ROOT / "NOTICE").read_text()
+    texts = [path for path in (ROOT / "profkit").rglob("*") if re.match("LICEN[CS]E|COPYING", path.name)]
+    assert texts
+    for path in texts:
+        assert path.name in notice
+        assert path.relative_to(ROOT).as_posix() in SETTINGS
 
 
 @installs
 def test_the_wheel_has_the_licence(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
+        names = archive.namelist()
+        (name,) = (name for name in names if name.endswith(".dist-info/licenses/LICENSE"))
         assert hashlib.sha256(archive.read(name)).hexdigest() == APACHE_2
-        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        for text in ("NOTICE", "LICENSE.tritonbench"):
+            assert any(name.partition("/licenses/")[2].endswith(text) for name in names), text
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         said = archive.read(metadata).splitlines()
         assert {b"License-Expression: Apache-2.0", b"License-File: LICENSE"} <= {*said}
 
