@@ -5,17 +5,24 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from profkit.core import types as core_types
 from tests.conftest import ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 PACKAGE = ROOT / "profkit"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -63,18 +70,12 @@ def package_of(parts: tuple[str, ...]) -> str:
     return parts[0] + "/" if (PACKAGE / parts[0]).is_dir() else f"{parts[0].removesuffix('.py')}.py"
 
 
-def layers() -> dict[str, int]:
-    """Of every package its place in the table of docs/architecture.md, the lowest is 0; a row is one layer."""
-    table = (
-        (ROOT / "docs" / "architecture.md").read_text().partition("\n## Packages\n")[2].partition("\n## ")[0]
-    )
+def rows_of_the_table() -> list[list[str]]:
+    """Return the packages of each row of the table in docs/architecture.md, the highest row first."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Packages\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE)
-    return {
-        name: len(rows) - row for row, names in enumerate(rows) for name in re.findall(r"`([^`]+)`", names)
-    }
-
-
-LAYERS = layers()
+    return [re.findall(r"`([^`]+)`", names) for names in rows]
 
 
 def parsed(path: Path) -> ast.Module:
@@ -104,26 +105,65 @@ def place(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def upward_imports(path: Path, source: str | None = None) -> list[str]:
-    """The imports of a file that do not go to a lower layer or stay inside the package."""
-    own = package_of(path.relative_to(PACKAGE).parts)
-    found = []
-    for line, name in imports_of(path) if source is None else imports(ast.parse(source)):
-        parts = tuple(name.split(".")[1:])
-        if name.split(".")[0] != "profkit" or not parts or name == "profkit.__version__":
-            continue
-        other = package_of(parts)
-        if LAYERS[other] > LAYERS[own]:
-            found.append(f"{place(path)}:{line} imports {name}")
+def contracts() -> list[dict[str, Any]]:
+    """Return import-linter's contracts as pyproject.toml has them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = settings["tool"]["importlinter"]["contracts"]
     return found
 
 
+def lint_imports(settings: Path, source: Path) -> subprocess.CompletedProcess[str]:
+    """Hold the package in `source` against the contracts of `settings`."""
+    run = "from importlinter.cli import lint_imports_command as run; run()"
+    return subprocess.run(
+        [sys.executable, "-c", run, str(settings), "--no-cache", "--no-logo"],
+        cwd=source,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(source), "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+
 def test_every_package_stands_in_the_table_and_every_row_is_a_package() -> None:
-    assert {package_of(path.relative_to(PACKAGE).parts) for path in FILES} == set(LAYERS)
+    packages = {package_of(path.relative_to(PACKAGE).parts) for path in FILES}
+    assert packages == {name for row in rows_of_the_table() for name in row}
+
+
+def test_the_layers_that_are_checked_are_those_of_the_table() -> None:
+    """`__init__.py` cannot be a layer, since all packages are below it: it has a contract of its own."""
+    table = [{name.rstrip("/").removesuffix(".py") for name in row} for row in rows_of_the_table()]
+    layers, own = contracts()
+    assert [set(row.split(" : ")) for row in layers["layers"]] == [
+        row for row in table if row != {"__init__"}
+    ]
+    above = table[: table.index({"__init__"})]
+    forbidden = {name.removeprefix("profkit.").removesuffix(".**") for name in own["forbidden_modules"]}
+    assert forbidden == set().union(*above)
 
 
 def test_an_import_goes_down_or_stays_in_its_package() -> None:
-    assert [climb for path in FILES for climb in upward_imports(path)] == []
+    done = lint_imports(ROOT / "pyproject.toml", ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 kept, 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("analysis/stacks/added.py", "from profkit.profilers.perf import probe\n"),
+        ("runtime/region/added.py", "def late():\n    import profkit.profiling.profile\n"),
+        ("core/types/added.py", "if TYPE_CHECKING:\n    from profkit.hardware import machine\n"),
+        ("__init__.py", "def late():\n    from profkit.cli import app\n"),
+    ],
+)
+def test_an_upward_import_is_seen(file: str, source: str, tmp_path: Path) -> None:
+    """Also late, in a function, and for type checkers only."""
+    shutil.copytree(PACKAGE, tmp_path / "profkit", ignore=shutil.ignore_patterns("__pycache__", "data"))
+    with (tmp_path / "profkit" / file).open("a", encoding="utf-8") as module:
+        module.write(source)
+    done = lint_imports(ROOT / "pyproject.toml", tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 kept, 1 broken" in done.stdout
 
 
 def test_no_folder_has_two_dozen_entries() -> None:
@@ -137,19 +177,6 @@ def test_no_folder_has_two_dozen_entries() -> None:
         for folder in folders
     }
     assert {name: count for name, count in entries.items() if count >= 24} == {}
-
-
-@pytest.mark.parametrize(
-    ("file", "source"),
-    [
-        ("analysis/metrics/derive.py", "from profkit.profilers.perf import probe"),
-        ("runtime/region/record.py", "def late():\n    import profkit.profiling.profile"),
-        ("core/types/gpu.py", "from profkit.hardware.machine import read_machine"),
-        ("reporting/plan.py", "from profkit.profiling.doctor import diagnose"),
-    ],
-)
-def test_an_upward_import_is_seen(file: str, source: str) -> None:
-    assert len(upward_imports(PACKAGE / file, source)) == 1
 
 
 def test_no_two_files_import_each_other() -> None:
