@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up, then passes lint, format, types and tests; ends with 0 only where all of them do. Goes on past a failure,
+# Sets up, then passes lint, format, types, spelling and tests; ends with 0 only where all of them do. Goes on past a failure,
 # so that one call shows everything that is wrong.
 #
 # usage: ./check.sh [PYTEST-ARGUMENT...]      ./check.sh -k region   runs only the tests whose name has it
@@ -10,14 +10,14 @@ cd "$root"
 PROFKIT_TORCH=0 ./setup.sh --dev true
 export PATH="$root/.venv/bin:$PATH" VIRTUAL_ENV="$root/.venv"
 
-# Lint, format and types need no torch: they run beside its set-up and beside the tests. In a new clone the tests are
+# Lint, format, types and spelling need no torch: they run beside its set-up and beside the tests. In a new clone the tests are
 # compiled first, once and not by each worker.
 failed=()
 beside=$(mktemp -d)
 trap 'rm -rf "$beside"' EXIT
 {
     [ -d tests/__pycache__ ] || python -m pytest --collect-only tests >/dev/null 2>&1 || true
-    for check in "lint ruff check" "format ruff format --check" "types mypy"; do
+    for check in "lint ruff check" "format ruff format --check" "types mypy" "spelling codespell_lib"; do
         read -r name command <<<"$check"
         # shellcheck disable=SC2086
         python -m $command >"$beside/$name" 2>&1 || printf '%s' "$name" >"$beside/$name.failed"
@@ -60,7 +60,7 @@ step tests -n "$((cores + 1))" -m "not timed" "$@"
 step "timed tests" -n "$((cores < 2 ? cores : 2))" -m timed "$@"
 
 wait
-for name in lint format types; do
+for name in lint format types spelling; do
     printf '\n== %s\n' "$name"
     cat "$beside/$name"
     [ ! -e "$beside/$name.failed" ] || failed+=("$name")
@@ -79,4 +79,4 @@ if [ ${#failed[@]} -gt 0 ]; then
     printf '\nfailed: %s\n' "${failed[*]}"
     exit 1
 fi
-printf '\nlint, format, types and tests passed\n'
+printf '\nlint, format, types, spelling and tests passed\n'
