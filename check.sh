@@ -3,6 +3,8 @@
 # so that one call shows everything that is wrong.
 #
 # usage: ./check.sh [PYTEST-ARGUMENT...]      ./check.sh -k region   runs only the tests whose name has it
+#
+#   PROFKIT_COVERAGE=1   also says how many lines of profkit the tests ran (Python 3.12 or newer), and writes coverage.xml
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -15,6 +17,8 @@ export PATH="$root/.venv/bin:$PATH" VIRTUAL_ENV="$root/.venv"
 failed=()
 beside=$(mktemp -d)
 trap 'rm -rf "$beside"' EXIT
+coverage=${PROFKIT_COVERAGE:-}
+unset PROFKIT_COVERAGE
 {
     [ -d tests/__pycache__ ] || python -m pytest --collect-only tests >/dev/null 2>&1 || true
     for check in "lint ruff check" "format ruff format --check" "types mypy" "spelling codespell_lib"; do
@@ -56,7 +60,10 @@ step() {
 # and two at most.
 cores=$(getconf _NPROCESSORS_ONLN)
 export PROFKIT_SKIPPED=$beside/skipped
+# Lines are counted in the tests that measure no time.
+[ -z "$coverage" ] || export PROFKIT_COVERAGE=$beside
 step tests -n "$((cores + 1))" -m "not timed" "$@"
+unset PROFKIT_COVERAGE
 step "timed tests" -n "$((cores < 2 ? cores : 2))" -m timed "$@"
 
 wait
@@ -65,6 +72,16 @@ for name in lint format types spelling; do
     cat "$beside/$name"
     [ ! -e "$beside/$name.failed" ] || failed+=("$name")
 done
+
+if [ -n "$coverage" ]; then
+    printf '\n== coverage: lines of profkit that ran in the processes of the tests\n'
+    export COVERAGE_FILE=$beside/.coverage
+    if python -m coverage combine -q "$beside" && python -m coverage xml -q -o coverage.xml; then
+        printf '%s %% of all lines; coverage.xml has each file\n' "$(python -m coverage report --format total)"
+    else
+        failed+=(coverage)
+    fi
+fi
 
 # What the tests above did not try, and what it takes to have it tried: last, so that nobody misses it.
 if [ -s "$PROFKIT_SKIPPED" ]; then

@@ -19,6 +19,7 @@ from hypothesis import settings
 
 # Here and nowhere else: playwright runs once in a process, so all tests of a session share one browser.
 from tests.browser import browser as browser
+from tests.lines_run import pytest_unconfigure as pytest_unconfigure
 from tests.skips import pytest_terminal_summary as pytest_terminal_summary
 from tests.temporary import TEMPORARY
 
