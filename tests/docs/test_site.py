@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import inspect
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+import profkit
 from tests import schemas
 from tests.conftest import ROOT
 
@@ -75,6 +77,15 @@ def test_the_site_publishes_the_schemas_of_the_documents(site: Path) -> None:
     for schema in schemas.ALL:
         assert published[f"{schema.__name__}.schema.json"] == schema()
         jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_the_page_of_the_api_has_all_that_profkit_offers(site: Path) -> None:
+    """`load_ipython_extension` is called by IPython, and by nobody else."""
+    text = re.sub(r"<[^>]+>", "", (site / "api.html").read_text(encoding="utf-8"))
+    for name in sorted({*profkit._LAZY} - {"load_ipython_extension"}):
+        assert f"profkit.{name}" in text, name
+        docstring = inspect.getdoc(getattr(profkit, name)) or ""
+        assert docstring.partition("\n")[0].partition("`")[0].strip() in text, name
 
 
 def test_tables_and_code_are_what_they_are_in_the_repository(site: Path) -> None:

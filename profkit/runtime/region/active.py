@@ -473,7 +473,11 @@ class ActiveRegion:
 
 
 def region(name: str) -> ActiveRegion:
-    """Mark what counts; see profkit.region."""
+    """Mark what counts, as a context manager or a decorator; `name` stands in the reports.
+
+    May be nested and entered again, in any thread: instruments run from the outermost entry to its exit.
+    Raises TypeError when `name` is not a string (a decorator without its name would swallow the function).
+    """
     if not isinstance(name, str):
         raise TypeError('a region needs its name: @profkit.region("name")')
     return ActiveRegion(name)
