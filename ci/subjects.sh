@@ -4,6 +4,12 @@
 # usage: ci/subjects.sh BASE..HEAD
 set -euo pipefail
 
-git log --no-merges --format='%h %s' "$@" | awk '
-    length(substr($0, index($0, " ") + 1)) > 72 { print "more than 72 characters: " $0; long = 1 }
-    END { exit long }'
+export LC_ALL=C.UTF-8 # characters, and not bytes
+code=0
+while read -r commit subject; do
+    if [ "${#subject}" -gt 72 ]; then
+        printf '%s has a subject of %d characters: %s\n' "$commit" "${#subject}" "$subject"
+        code=1
+    fi
+done < <(git log --no-merges --format='%h %s' "$@")
+exit "$code"

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(
     str(path.relative_to(ROOT))
-    for pattern in ("*.sh", "setup/*.sh", "wrappers/*.sh", ".ci/run")
+    for pattern in ("*.sh", "setup/*.sh", "wrappers/*.sh", "ci/*.sh", ".ci/run")
     for path in ROOT.glob(pattern)
 )
 
