@@ -78,6 +78,28 @@ def test_a_path_in_the_project_that_is_named_is_there(page: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+QUESTIONS = {
+    "L2 miss rate": ("cache.l2.miss_rate", "l2-miss-rate"),
+    "rocprof": ("registry.py", "BACKENDS"),
+    "skipped": ("over-budget", "nothing-to-look-at"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_file_that_answers_a_question_has_what_is_looked_for(question: str) -> None:
+    """Also guards the test above for this section: each answer names files of the code, and one has each word."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Where is it?\n")[2].partition("\n## ")[0]
+    (answer,) = (text for text in section.split("\n\n") if question in text.partition("?**")[0])
+    named = [ROOT / name for name in re.findall(r"`(profkit/[\w./-]*[\w/])`", answer)]
+    files = [
+        file for path in named for file in (path.glob("*.*") if path.is_dir() else (path,)) if file.is_file()
+    ]
+    texts = [f"{file.name}\n{file.read_text(encoding='utf-8')}" for file in files]
+    assert len(named) >= 5
+    assert [word for word in QUESTIONS[question] if not any(word in text for text in texts)] == []
+
+
 def test_every_environment_variable_is_in_the_reference() -> None:
     sources = [
         *(ROOT / "profkit").rglob("*.py"),
