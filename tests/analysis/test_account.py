@@ -619,7 +619,10 @@ def test_a_row_names_a_convolution_by_its_window_and_attention_by_what_it_sees(
     ("rows", "said"),
     [
         (
-            (AccountRow("host", 6.0, Place(function="crunch", file="t.py", line=4), does="python"), AccountRow("rest", 4.0)),
+            (
+                AccountRow("host", 6.0, Place(function="crunch", file="t.py", line=4), does="python"),
+                AccountRow("rest", 4.0),
+            ),
             "Of the 10.0 s, 60 % is in crunch t.py:4.",
         ),
         (
@@ -632,7 +635,8 @@ def test_a_row_names_a_convolution_by_its_window_and_attention_by_what_it_sees(
         ),
         (
             tuple(
-                AccountRow("host", 0.5, Place(function=f"f{n}", file="t.py", line=n), does="python") for n in range(1, 21)
+                AccountRow("host", 0.5, Place(function=f"f{n}", file="t.py", line=n), does="python")
+                for n in range(1, 21)
             ),
             "No place takes 10 % of the 10.0 s: the first 8 together take 40 %.",
         ),
