@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -615,28 +616,28 @@ def test_a_row_names_a_convolution_by_its_window_and_attention_by_what_it_sees(
     assert f" {shown}, cuDNN" in f" {section}".replace("'", " ")
 
 
+def _in_program(seconds: float, function: str, line: int, does: Any) -> AccountRow:
+    return AccountRow("host", seconds, Place(function=function, file="t.py", line=line), does=does)
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
         (
-            (
-                AccountRow("host", 6.0, Place(function="crunch", file="t.py", line=4), does="python"),
-                AccountRow("rest", 4.0),
-            ),
+            (_in_program(6.0, "crunch", 4, "python"), AccountRow("rest", 4.0)),
             "Of the 10.0 s, 60 % is in crunch t.py:4.",
         ),
         (
             (
-                AccountRow("host", 2.0, Place(function="step", file="t.py", line=9), does="network"),
-                AccountRow("host", 1.5, Place(function="save", file="t.py", line=12), does="python"),
+                _in_program(2.0, "step", 9, "network"),
+                _in_program(1.5, "save", 12, "python"),
                 AccountRow("rest", 6.5),
             ),
             "Of the 10.0 s, 20 % is in step t.py:9, where the program waits for the network.",
         ),
         (
             tuple(
-                AccountRow("host", 0.5, Place(function=f"f{n}", file="t.py", line=n), does="python")
-                for n in range(1, 21)
+                _in_program(0.5, f"f{n}", n, "python") for n in range(1, 21)
             ),
             "No place takes 10 % of the 10.0 s: the first 8 together take 40 %.",
         ),
