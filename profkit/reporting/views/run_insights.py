@@ -265,7 +265,7 @@ def to_do_section(document: RunDocument) -> Section | None:
         blocks.append(Items(tuple(done), ordered=True))
     elif (sentence := nothing_text(document)) is not None:
         blocks.append(Paragraph(sentence))
-    title = "What to do first" if count > 1 else "What to do" if blocks else "To know more"
+    title = "What to do first" if count > 1 else "What to do"
     if (more := more_text(document)) is not None:
         blocks.append(Detail((Paragraph(more),)))
     return Section(title, tuple(blocks), anchor="actions") if blocks else None
