@@ -51,6 +51,18 @@ def test_the_largest_page_that_can_be_made_is_below_500_kb_and_opens_within_a_se
     assert problems(visit.path.read_text()) == []
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_the_largest_page_is_not_hard_to_see_hear_or_reach(show: Show, width: int, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    viewport = {"width": width, "height": 900}
+    page = show(largest(), Extras(stacks=deep_stacks()), color_scheme=scheme, viewport=viewport).page
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_what_a_page_leaves_out_is_counted_and_the_line_that_shows_it_is_named() -> None:
     run = kernels_and_marks(labels=5000, width=200)
     assert run.trace is not None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from profkit.core.types import ActivityBins, Fact, Lane, MarkLabel, PassResult, RunDocument, Timeline
+from profkit.profilers.perf.thread_lanes import read_thread_lanes
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import report_as_run
 from profkit.reporting.views.run_about import Extras
@@ -23,6 +25,7 @@ from tests.reporting.shown import run_page as render
 
 MS = 1_000_000
 GEMM, SHAPE = "void gemm<float>(int)", "4 of 128"
+PERF = ROOT / "tests" / "data" / "perf"
 GPT = ROOT / "tests" / "data" / "cuda" / "torch" / "torch.gpt.json.gz"
 # A copy of a canvas that is read, and not drawn on: a browser complains of one that is both.
 COPY = """(name) => {
@@ -290,6 +293,28 @@ def test_a_program_that_ran_already_has_a_line_that_says_why_its_threads_have_no
     lanes = replace(timeline(), kind="threads")
     assert "No timeline" not in render(replace(run, timeline=lanes))
     assert "No timeline" not in render(replace(run, notes=()))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_a_page_of_a_program_that_ran_already_is_not_hard_to_see_hear_or_reach(
+    show: Show, width: int, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    watched = Fact.of("watched-and-goes-on", pid=7, seconds=4.0)
+    run = replace(documents.empty(), state="complete", notes=(watched,), timeline=native_lanes())
+    page = show(run, color_scheme=scheme, viewport={"width": width, "height": 900}).page
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert page.locator(".timeline-canvas").count() == 1
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found] == []
+
+
+def native_lanes() -> Timeline:
+    """Return the lanes of a compiled program's threads, as perf recorded its switches."""
+    made = read_thread_lanes(PERF / "switches.waits.txt", PERF / "script.waits.txt", Path("/app/feed"))
+    assert made is not None
+    return made
 
 
 def test_a_timeline_of_as_many_marks_as_there_may_be_is_small_and_soon_there(show: Show) -> None:
