@@ -42,18 +42,18 @@ class AxisMeans:
 
     @property
     def left_out(self) -> int:
-        """How many shapes have no part in the means."""
+        """Return how many shapes have no part in the means."""
         return self.shapes - self.compared * len(self.values)
 
     def speedups(self, name: str) -> tuple[float, ...] | None:
-        """The baseline's time over that of an implementation, at each value; None where there is no baseline."""
+        """Return the baseline's time over that of an implementation, at each value; None where there is no baseline."""
         if (base := self.times.get(BASELINE)) is None:
             return None
         return tuple(before / own for before, own in zip(base, self.times[name], strict=True))
 
 
 def varied_axes(group: ComparisonGroup) -> tuple[str, ...]:
-    """The axes of which the group has several values."""
+    """Return the axes of which the group has several values."""
     return tuple(axis for axis in AXES if len({getattr(point, axis) for point in group.points}) > 1)
 
 
@@ -106,7 +106,7 @@ _Block: TypeAlias = "tuple[tuple[int | str, ...], list[dict[int | str, GridPoint
 
 
 def _largest_block(combinations: list[dict[int | str, GridPoint]]) -> _Block:
-    """The values, and the combinations that have all of them, which together are the most points.
+    """Return the values, and the combinations that have all of them, which together are the most points.
 
     A value at which nearly nothing was timed everywhere is left out, rather than nearly all combinations.
     """
@@ -122,12 +122,12 @@ def _largest_block(combinations: list[dict[int | str, GridPoint]]) -> _Block:
 
 
 def _without(point: GridPoint, axis: str) -> GridPoint:
-    """What is the same along an axis."""
+    """Return what is the same along an axis."""
     return replace(point, **{axis: 0 if axis in SIZES else ""})  # type: ignore[arg-type]
 
 
 def _is_everywhere(name: str, timed: Mapping[GridPoint, Mapping[str, CaseResult]]) -> bool:
-    """Whether it was timed in every operation, direction and dtype in which anybody was."""
+    """Return whether it was timed in every operation, direction and dtype in which anybody was."""
     groups = {(point.operation, point.direction, point.dtype) for point in timed}
     own = {(p.operation, p.direction, p.dtype) for p, results in timed.items() if name in results}
     return bool(own) and own == groups

@@ -56,7 +56,7 @@ class KernelEvidence:
 
     @property
     def place(self) -> Place:
-        """The kernel as a place, with the line of the program that launched it where that is known."""
+        """Return the kernel as a place, with the line of the program that launched it where that is known."""
         launched = launch_place(self.row.time) if self.row.time is not None else Place()
         if self.owner == "user" and launched.file is None:
             launched = replace(launched, function=bare_name(self.row.scope.name or "?"))
@@ -64,7 +64,7 @@ class KernelEvidence:
 
     @property
     def language(self) -> Language:
-        """What it was written in, by who wrote it, its name, and the file of its source."""
+        """Return what it was written in, by who wrote it, its name, and the file of its source."""
         if self.owner == "inductor" or self.owner == "xla":
             return self.owner
         name, time = self.row.scope.name or "", self.row.time
@@ -77,16 +77,16 @@ class KernelEvidence:
 
     @property
     def source_file(self) -> str | None:
-        """The file of its source, by the line table of its code."""
+        """Return the file of its source, by the line table of its code."""
         return next((one.file for one in self.instructions if one.file is not None), None)
 
     @property
     def operation(self) -> str | None:
-        """The operation that launched it: the only one that is known to, or that of most launches."""
+        """Return the operation that launched it: the only one that is known to, or that of most launches."""
         return main_operation(self.row.time) if self.row.time is not None else None
 
     def place_of(self, instructions: Sequence[KernelInstruction]) -> Place:
-        """The source line that most of these instructions belong to; the kernel where none is known."""
+        """Return the source line that most of these instructions belong to; the kernel where none is known."""
         own = (self.row.time.file if self.row.time is not None else None) or ""
         lines = [
             (one.file, one.line)
@@ -102,31 +102,31 @@ class KernelEvidence:
 
     @property
     def bound(self) -> Bound:
-        """What limits it."""
+        """Return what limits it."""
         return self.row.bound.bound if self.row.bound is not None else "unknown"
 
     @property
     def busiest(self) -> float | None:
-        """How near its busiest unit is to its peak, in %."""
+        """Return how near its busiest unit is to its peak, in %."""
         return self.row.bound.nearest if self.row.bound is not None else None
 
     @property
     def seconds(self) -> float | None:
-        """The median time of one launch."""
+        """Return the median time of one launch."""
         time = self.row.time
         median = time.median if time is not None else None
         return median if median is not None else self.values.get("time.kernel")
 
     def above(self, metric: str, least: float) -> bool:
-        """Whether the metric is known and at least that high."""
+        """Return whether the metric is known and at least that high."""
         return self.values.get(metric, float("-inf")) >= least
 
     def below(self, metric: str, most: float) -> bool:
-        """Whether the metric is known and at most that high."""
+        """Return whether the metric is known and at most that high."""
         return self.values.get(metric, float("inf")) <= most
 
     def readings(self, *metrics: str) -> tuple[Reading, ...]:
-        """The readings behind a conclusion, those that there are."""
+        """Return the readings behind a conclusion, those that there are."""
         return tuple(self.row.readings[name] for name in metrics if name in self.values)
 
     def stall_share(self, *reasons: str) -> float:
@@ -140,12 +140,12 @@ class KernelEvidence:
 
 
 def file_name(file: str) -> str:
-    """The last part of a path."""
+    """Return the last part of a path."""
     return file.replace("\\", "/").rpartition("/")[2]
 
 
 def kernels_at(run: RunEvidence, place: Place) -> list[KernelTime]:
-    """The kernels that a line launched."""
+    """Return the kernels that a line launched."""
     at = (place.file, place.line)
     return [one for one in run.times if at in ((line.file, line.line) for line in launching_lines([one]))]
 
@@ -165,18 +165,18 @@ _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 
 def _holds_several_statements(text: str) -> bool:
-    """Whether a semicolon stands between statements, and not in a string or a comment."""
+    """Return whether a semicolon stands between statements, and not in a string or a comment."""
     return ";" in _QUOTED.sub("", text).partition("#")[0].strip().rstrip(";")
 
 
 def main_operation(time: KernelTime) -> str | None:
-    """The operation that launched a kernel, where it is the only one that did, or launched most of it."""
+    """Return the operation that launched a kernel, where it is the only one that did, or launched most of it."""
     most = 2 * time.operation_launches > time.launches
     return time.operation if most or time.operations == 1 else None
 
 
 def launch_place(time: KernelTime) -> Place:
-    """The kernel, the operation that launched it, and the line of the program, as far as they are known."""
+    """Return the kernel, the operation that launched it, and the line of the program, as far as they are known."""
     return Place(
         kernel=time.kernel.name,
         operation=main_operation(time),
@@ -187,7 +187,7 @@ def launch_place(time: KernelTime) -> Place:
 
 
 def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
-    """The lines that launched these kernels, and the seconds of each."""
+    """Return the lines that launched these kernels, and the seconds of each."""
     seconds: dict[Place, float] = {}
     for kernel in kernels:
         told = sum(one.kernel_seconds for one in kernel.lines)  # else each launch counts the same
@@ -206,7 +206,7 @@ def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
 
 
 def main_line(kernels: Sequence[KernelTime]) -> Place:
-    """The line that launched most of these kernels' time; where none is known the place of the largest."""
+    """Return the line that launched most of these kernels' time; where none is known the place of the largest."""
     by_line = launching_lines(kernels)
     return max(
         by_line, key=by_line.__getitem__, default=launch_place(max(kernels, key=lambda one: one.total))
@@ -214,7 +214,7 @@ def main_line(kernels: Sequence[KernelTime]) -> Place:
 
 
 def part_text(by_line: Mapping[Place, float], place: Place) -> str:
-    """What one of the lines is of all, in %."""
+    """Return what one of the lines is of all, in %."""
     return percent_text(100 * by_line[place] / sum(by_line.values()))
 
 
@@ -236,17 +236,20 @@ class RunEvidence:
 
     @property
     def trace(self) -> GpuTrace | None:
-        """The timeline that these rules speak of. Their advice is in words of CUDA: a recording of Metal has none."""
+        """Return the timeline that these rules speak of. Their advice is in words of CUDA.
+
+        A recording of Metal has none.
+        """
         return self.document.trace if self.document.metal is None else None
 
     def profile(self, kind: ProfileKind) -> Profile | None:
-        """The first profile of that kind which is not empty."""
+        """Return the first profile of that kind which is not empty."""
         profiles = self.document.profiles
         return next((one for one in profiles if one.kind == kind and one.hotspots and one.total > 0), None)
 
     @property
     def gpu_share(self) -> float:
-        """What a share of the kernels' time is of the whole time that `time_name` names."""
+        """Return what a share of the kernels' time is of the whole time that `time_name` names."""
         return self.busy if self.busy is not None else 1.0
 
     def gain(self, share: float, bound: str) -> Gain:
@@ -255,17 +258,20 @@ class RunEvidence:
 
     @property
     def times(self) -> tuple[KernelTime, ...]:
-        """The kernels of the timeline, most time first."""
+        """Return the kernels of the timeline, most time first."""
         return self.trace.kernels if self.trace is not None else ()
 
     def share_of(self, kernels: Iterable[KernelTime]) -> float:
-        """The share of the whole time that these kernels of the trace take."""
+        """Return the share of the whole time that these kernels of the trace take."""
         total = sum(one.total for one in self.times)
         return sum(one.total for one in kernels) / total * self.gpu_share if total > 0 else 0.0
 
     @property
     def framework(self) -> str:
-        """What the program's work for the device is written in: torch, jax or cuda; empty where that is not known."""
+        """Return what the program's work for the device is written in: torch, jax or cuda.
+
+        Empty where that is not known.
+        """
         times = self.document.trace.kernels if self.document.trace is not None else ()
         owners = {kernel_owner(one.kernel.name) for one in times} | {kernel.owner for kernel in self.kernels}
         if "xla" in owners or any(name.startswith("XlaModule") for one in times for name in one.ranges):
@@ -277,7 +283,7 @@ class RunEvidence:
 
     @property
     def time_name(self) -> str:
-        """What gains are shares of."""
+        """Return what gains are shares of."""
         if self.busy is None:
             return "the GPU time"
         trace = self.trace
@@ -312,7 +318,7 @@ def outwards(run: RunEvidence, place: Place) -> Iterator[tuple[Place, list[LineS
 
 
 def evidence_of(document: RunDocument) -> RunEvidence:
-    """The kernels with at least 2 % of the GPU time (all of them where no time is known) and their values."""
+    """Return the kernels with at least 2 % of the GPU time (all of them where no time is known) and their values."""
     trace = document.trace
     busy = _kernel_time_share(trace)
     counters: dict[tuple[str | None, str | None], dict[str, float]] = {}
@@ -355,7 +361,7 @@ def _kernel_time_share(trace: GpuTrace | None) -> float | None:
 
 
 def idle_share(run: RunEvidence) -> float | None:
-    """The share of the time in which a device has no work; None where nobody knows."""
+    """Return the share of the time in which a device has no work; None where nobody knows."""
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None:
         return None
@@ -364,18 +370,21 @@ def idle_share(run: RunEvidence) -> float | None:
 
 
 def _single_gap(trace: GpuTrace) -> float:
-    """A gap that alone is most of the idle time of many steps: a first use, which belongs to none of them."""
+    """Return a gap that alone is most of the idle time of many steps: a first use, which belongs to none of them."""
     gap, idle = trace.largest_gap or 0.0, (trace.span or 0.0) - (trace.busy or 0.0)
     return gap if (trace.repeats or 0) >= MANY_STEPS and gap > 0.5 * idle and not trace.marked else 0.0
 
 
 def instrument_seconds(trace: GpuTrace) -> float:
-    """What writing each operation as a range cost the host of one device: so much of the idle time may be due to it."""
+    """Return what writing each operation as a range cost the host of one device.
+
+    So much of the idle time may be due to it.
+    """
     return trace.operations * OPERATION_SECONDS / max(1, len(trace.device_busy))
 
 
 def unit_utilization(kernel: KernelEvidence) -> dict[str, float]:
-    """How busy each unit is over the whole device and time, in % of its peak, by what people call it."""
+    """Return how busy each unit is over the whole device and time, in % of its peak, by what people call it."""
     filled = filled_share(kernel.values)
     of_device = {"DRAM": "bandwidth.dram.share", "L2": "bandwidth.l2.share"}
     of_multiprocessors = {

@@ -141,7 +141,7 @@ def name_in_file(name: str, file: str | None, library: str | None = None) -> str
 
 
 def _is_machine_code(library: str) -> bool:
-    """Whether it is a file that a linker made, or the kernel: `libc.so.6`, `[kernel.kallsyms]`."""
+    """Return whether it is a file that a linker made, or the kernel: `libc.so.6`, `[kernel.kallsyms]`."""
     return re.search(r"\.so\b|\.dylib\b|\.dll\b|^\[|/", library) is not None
 
 

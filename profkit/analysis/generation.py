@@ -27,12 +27,12 @@ LEAST_GAIN = 0.05  # of a later attempt over the one that is kept
 
 
 def is_correct(attempt: Attempt) -> bool:
-    """Whether it is a kernel that passed every test that counts."""
+    """Return whether it is a kernel that passed every test that counts."""
     return attempt.status == "passed"
 
 
 def best_attempt(attempts: Iterable[Attempt]) -> Attempt | None:
-    """The kernel that is kept; None where none is correct.
+    """Return the kernel that is kept; None where none is correct.
 
     The fastest correct one by its median; a later one must be faster by `LEAST_GAIN`, since the largest of several
     measurements is too large. Intervals do not decide: on a busy machine all of them overlap, and the slower kernel is
@@ -47,7 +47,7 @@ def best_attempt(attempts: Iterable[Attempt]) -> Attempt | None:
 
 
 def kept_attempt(operation: OperationAttempts) -> Attempt | None:
-    """The attempt that the document says is kept; where it says nothing, `best_attempt`."""
+    """Return the attempt that the document says is kept; where it says nothing, `best_attempt`."""
     if operation.best is None:
         return best_attempt(operation.attempts)
     return next((each for each in operation.attempts if each.number == operation.best), None)
@@ -77,7 +77,7 @@ class GenerationScores:
 
 
 def generation_scores(document: GenerationDocument) -> GenerationScores:
-    """The scores of a generation."""
+    """Return the scores of a generation."""
     kept = [attempt for operation in document.operations if (attempt := kept_attempt(operation)) is not None]
     speedups = [attempt.speedup for attempt in kept if attempt.speedup is not None]
     attempts = [attempt for operation in document.operations for attempt in operation.attempts]

@@ -179,7 +179,7 @@ def outer_spots(document: RunDocument) -> list[HotSpot]:
 
 
 def is_below(document: RunDocument, spot: HotSpot, outer: Place) -> bool:
-    """Whether most of a place's time is spent under a line that calls functions of the program."""
+    """Return whether most of a place's time is spent under a line that calls functions of the program."""
     sampled = next((one for one in document.sampled if not one.native and one.wall > 0), None)
     where = spot.where
     here = [
@@ -198,7 +198,7 @@ def is_below(document: RunDocument, spot: HotSpot, outer: Place) -> bool:
 
 
 def _rows(sampled: SampledTime) -> list[_Row]:
-    """Each line with its wall time by kind, once the waiting for other threads and processes is theirs."""
+    """Return each line with its wall time by kind, once the waiting for other threads and processes is theirs."""
     rows = [_Row(line) for line in sampled.lines]
     waits = {id(row): _waits_of(row.line) for row in rows}
     if _one_at_a_time(sampled):
@@ -263,7 +263,7 @@ def _working(line: LineSamples) -> float:
 
 
 def _waits_of(line: LineSamples) -> dict[str, float]:
-    """What the main thread waited for in a line, in seconds; `child` where a library of processes waits."""
+    """Return what the main thread waited for in a line, in seconds; `child` where a library of processes waits."""
     most = max(0.0, line.main_wall - line.main_cpu)
     known = sum(line.waits.values())
     scale = min(1.0, most / known) if known > 0 else 0.0
@@ -324,7 +324,7 @@ def _groups(
 
 
 def _large_lines(group: Sequence[_Row], least: Sequence[float]) -> list[list[_Row]]:
-    """The lines of a function that have at least so many seconds, each alone, and all others.
+    """Return the lines of a function that have at least so many seconds, each alone, and all others.
 
     The operator of a construct that may be slow by itself is followed by the lines at which its end was seen: they
     stay with it.
@@ -337,14 +337,14 @@ def _large_lines(group: Sequence[_Row], least: Sequence[float]) -> list[list[_Ro
 
 
 def _works_on_arrays(document: RunDocument, line: LineSamples) -> bool:
-    """Whether arrays of NumPy were seen at a line: what it asks for is another operation than what others do."""
+    """Return whether arrays of NumPy were seen at a line: what it asks for is another operation than what others do."""
     counted = count_of(document, line.file, line.line)
     forms = (one for several in (counted.forms.values() if counted is not None else ()) for one in several)
     return any(one.shape is not None for one in forms)
 
 
 def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
-    """The line, and apart from it the short function that it calls, by what cProfile finds of the time in each.
+    """Yield the line, and apart from it the short function that it calls, by what cProfile finds of the time in each.
 
     A sampler inside of the process is let in between two calls, never in the middle of an operator: what a short
     function did is seen at the line that called it.
@@ -395,7 +395,7 @@ def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
 
 
 def _is_by(edge: Hotspot, line: LineSamples) -> bool:
-    """Whether cProfile's caller is the function of the line, or a comprehension that begins there."""
+    """Return whether cProfile's caller is the function of the line, or a comprehension that begins there."""
     if edge.file != line.file:
         return False
     own = edge.function == line.function.rpartition(".")[2]
@@ -419,7 +419,7 @@ def _by_importance(group: Sequence[_Row]) -> list[_Row]:
 
 
 def _is_slow(row: _Row, most: float) -> bool:
-    """Whether a line with a good part of its function's time holds a construct that may be slow by itself."""
+    """Return whether a line with a good part of its function's time holds a construct that may be slow by itself."""
     code = row.line.code
     if code is None or row.seconds < TELLING * most:
         return False
@@ -468,7 +468,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
 
 
 def waits_for_xla(document: RunDocument, under: Beneath | None, code: LineCode | None) -> bool:
-    """Whether a wait for a lock is one for XLA's own threads, which a window saw at work for most of its time.
+    """Return whether a wait for a lock is one for XLA's own threads, which a window saw at work for most of its time.
 
     So it is below JAX, and on a line that calls what is not in Python, as a jitted function is, and no lock or thread.
     """
@@ -482,7 +482,7 @@ def waits_for_xla(document: RunDocument, under: Beneath | None, code: LineCode |
 
 
 def is_met_for_others(line: LineSamples) -> bool:
-    """Whether samples are taken at a line also while the lines around it run.
+    """Return whether samples are taken at a line also while the lines around it run.
 
     It gives the interpreter's lock away for a moment, again and again: who waits for the lock gets it there.
     """
@@ -491,7 +491,7 @@ def is_met_for_others(line: LineSamples) -> bool:
 
 
 def _is_one_line(group: Sequence[_Row]) -> bool:
-    """Whether nearly all of a place's time is that of its first line."""
+    """Return whether nearly all of a place's time is that of its first line."""
     first, whole = group[0].line, sum(row.seconds for row in group)
     others = (row.seconds for row in group if row.line.line != first.line)
     return sum(others) <= NEARLY_NONE * whole
@@ -504,7 +504,7 @@ def _shares(line: LineSamples, functions: Sequence[CodeLine]) -> tuple[CodeLine,
 
 
 def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:
-    """The function as cProfile counted it."""
+    """Return the function as cProfile counted it."""
     profile = _profile(document, "own-time")
     name = line.function.rpartition(".")[2]
     same = (
@@ -516,7 +516,9 @@ def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:
 
 
 def _beneath(document: RunDocument, line: LineSamples, share: float, row: float) -> Beneath | None:
-    """What the line calls: by sampled stacks a function of Python, by cProfile what is built in; `row`: its seconds.
+    """Return what the line calls: by sampled stacks a function of Python, by cProfile what is built in; `row`.
+
+    Its seconds.
 
     cProfile counts the calls of a function, not of a line: where two lines of it call the same, those of one are known
     by how often the line ran.
@@ -571,7 +573,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
 
 
 def _calls_at(document: RunDocument, line: LineSamples, name: str) -> int:
-    """How often the line called what is named so; 0 where its executions were not counted, or do not tell it."""
+    """Return how often the line called what is named so; 0 where its executions were not counted, or do not tell it."""
     counted = count_of(document, line.file, line.line)
     if counted is None or line.code is None:
         return 0
@@ -579,13 +581,16 @@ def _calls_at(document: RunDocument, line: LineSamples, name: str) -> int:
 
 
 def _public_name(function: str, file: str | None) -> str | None:
-    """The name of a function in a module of Python that a report shows; None where its own is public."""
+    """Return the name of a function in a module of Python that a report shows; None where its own is public."""
     private = _last(function).startswith(("_", "<"))
     return library_name(function, module_name(file)) if private and file and file.endswith(".py") else None
 
 
 def _native_library(document: RunDocument, share: float) -> str | None:
-    """The library of machine code that works below a line: where both have so much of the time that they overlap."""
+    """Return the library of machine code that works below a line.
+
+    Where both have so much of the time that they overlap.
+    """
     profile = _profile(document, "libraries")
     if profile is None:
         return None

@@ -89,7 +89,7 @@ def _seconds(value: float) -> str:
 
 
 def doubt_impossible(readings: Sequence[Reading]) -> tuple[Reading, ...]:
-    """The readings, those in doubt whose metric cannot have such a value."""
+    """Return the readings, those in doubt whose metric cannot have such a value."""
     return tuple(map(_doubt_impossible, readings))
 
 

@@ -21,7 +21,7 @@ FILE = "benchmark_results.json"
 
 
 def guide_records(document: SweepDocument) -> list[dict[str, Any]]:
-    """All cases, in the order of the sweep. What was not measured is null, with `state` and `reason`."""
+    """Return all cases, in the order of the sweep. What was not measured is null, with `state` and `reason`."""
     return [guide_record(result, document) for result in document.results]
 
 
@@ -71,13 +71,16 @@ def throughput(result: CaseResult) -> float:
 
 
 def efficiency(result: CaseResult, ceilings: MeasuredCeilings) -> float | None:
-    """The least time by the roofline over the measured one: a share, above 1 where caches serve for memory."""
+    """Return the least time by the roofline over the measured one: a share, above 1 where caches serve for memory."""
     least = least_time(result, ceilings)
     return least / result.median if least is not None and result.median else None
 
 
 def least_time(result: CaseResult, ceilings: MeasuredCeilings) -> float | None:
-    """The least time that the device can need for a case, by its bytes and FLOPs, in s; None where it is not known."""
+    """Return the least time that the device can need for a case, by its bytes and FLOPs, in s.
+
+    None where it is not known.
+    """
     if not ceilings.bandwidth or not ceilings.flops:
         return None
     return max((result.bytes or 0.0) / ceilings.bandwidth, (result.flops or 0.0) / ceilings.flops)
@@ -108,7 +111,7 @@ class ComparisonGroup:
 
     @property
     def points(self) -> tuple[GridPoint, ...]:
-        """The shapes, in the order of the sweep."""
+        """Return the shapes, in the order of the sweep."""
         return tuple(dict.fromkeys(result.point for result in self.results))
 
 
@@ -132,7 +135,7 @@ class ImplementationRanking:
 
 
 def comparison_groups(document: SweepDocument) -> tuple[ComparisonGroup, ...]:
-    """The sweep by operation, direction and dtype, in the order of the sweep."""
+    """Return the sweep by operation, direction and dtype, in the order of the sweep."""
     groups: dict[tuple[str, str, str], list[CaseResult]] = defaultdict(list)
     for result in document.results:
         groups[result.point.operation, result.point.direction, result.point.dtype].append(result)
@@ -142,7 +145,7 @@ def comparison_groups(document: SweepDocument) -> tuple[ComparisonGroup, ...]:
 def rank_implementations(
     group: ComparisonGroup, ceilings: MeasuredCeilings, baseline: str = BASELINE
 ) -> tuple[ImplementationRanking, ...]:
-    """Every implementation of the group, in the order of the sweep."""
+    """Return every implementation of the group, in the order of the sweep."""
     base = {r.point: r.median for r in group.results if r.implementation == baseline and r.median}
     shared = _shared(group)
     alone = [shape.alone for shape in results_by_shape(group).values()]
@@ -184,12 +187,12 @@ class ShapeResult:
 
     @property
     def alone(self) -> str | None:
-        """The one that is faster than all others; None where several are alike."""
+        """Return the one that is faster than all others; None where several are alike."""
         return self.winners[0] if len(self.winners) == 1 else None
 
 
 def results_by_shape(group: ComparisonGroup) -> dict[GridPoint, ShapeResult]:
-    """Every shape of the group where two or more were timed."""
+    """Return every shape of the group where two or more were timed."""
     timed: dict[GridPoint, list[CaseResult]] = defaultdict(list)
     for result in group.results:
         if result.median:
@@ -226,7 +229,10 @@ def _half_width(result: CaseResult) -> float:
 
 
 def _shared(group: ComparisonGroup) -> frozenset[GridPoint]:
-    """The shapes at which everybody has a time who has one anywhere: a mean over others could not be compared."""
+    """Return the shapes at which everybody has a time who has one anywhere.
+
+    A mean over others could not be compared.
+    """
     of: dict[str, set[GridPoint]] = defaultdict(set)
     for result in group.results:
         if result.median:
@@ -238,14 +244,16 @@ ALIKE = 1.005  # means of medians that are known to 1 % each and are nearer than
 
 
 def whole_sweep(document: SweepDocument) -> ComparisonGroup:
-    """All of a sweep as one group, in which each shape counts once."""
+    """Return all of a sweep as one group, in which each shape counts once."""
     return ComparisonGroup("", "", "", document.results)
 
 
 def leaders(
     scores: Sequence[ImplementationRanking], baseline: str = BASELINE
 ) -> tuple[ImplementationRanking, ...]:
-    """Those with the largest geometric mean, the baseline's being 1: several where they are alike, the fastest first.
+    """Return those with the largest geometric mean, the baseline's being 1.
+
+    Several where they are alike, the fastest first.
 
     Nobody where nothing was compared.
     """
@@ -266,12 +274,12 @@ FRAMEWORK = ("PyTorch", "torch.compile")
 
 
 def failed_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
-    """The cases that are wrong, failed, crashed or hung, in the order of the sweep."""
+    """Return the cases that are wrong, failed, crashed or hung, in the order of the sweep."""
     return tuple(result for result in document.results if result.state in BAD)
 
 
 def is_excused(result: CaseResult) -> bool:
-    """Whether a case is wrong by the framework's own arithmetic: it is told as any other, and fails no sweep.
+    """Return whether a case is wrong by the framework's own arithmetic: it is told as any other, and fails no sweep.
 
     The gradient of a mean over 2^26 elements is less than float16 can hold: PyTorch gives 0 there. What failed,
     crashed or hung is a fault of the machine or of the sweep, whoever's implementation it is.
@@ -280,5 +288,5 @@ def is_excused(result: CaseResult) -> bool:
 
 
 def faulty_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
-    """The cases for which a sweep fails: all that are not right but those that are excused."""
+    """Return the cases for which a sweep fails: all that are not right but those that are excused."""
     return tuple(result for result in failed_cases(document) if not is_excused(result))

@@ -85,7 +85,7 @@ def _run() -> None:
 
 
 def _explain_os_error(error: OSError) -> MachineError:
-    """What the system would not do, and where to look."""
+    """Return what the system would not do, and where to look."""
     named = error.filename if isinstance(error.filename, str) else None
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         what = "the output" if named is None else named
@@ -115,7 +115,7 @@ _SIGNS = {**dict(zip("▁▂▃▄▅▆▇█", "1234567#", strict=True)), "▏
 
 
 def _plain_signs(error: UnicodeError) -> tuple[str, int]:
-    """A piece of text that the stream cannot encode: bars in ASCII, any other character as an escape."""
+    """Return a piece of text that the stream cannot encode: bars in ASCII, any other character as an escape."""
     assert isinstance(error, UnicodeEncodeError)
     piece = error.object[error.start : error.end]
     plain = (_SIGNS.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in piece)

@@ -56,7 +56,7 @@ class _Verbs(TyperGroup):
 
 @lru_cache
 def load_verb(name: str) -> Any:
-    """The command or the group of commands, with its options."""
+    """Return the command or the group of commands, with its options."""
     verb = HIDDEN.get(name, name)
     module = importlib.import_module(f"profkit.cli.{MODULES.get(verb, verb)}")
     from profkit.cli.options import spread

@@ -140,7 +140,7 @@ def _two_runs(words: list[str]) -> tuple[Path, Path]:
 def _versions(
     words: list[str], base: str | None, head: str | None, a: str | None, b: str | None, setup: str | None
 ) -> VersionsRequest:
-    """What is compared. Raises UsageError for options that do not belong together."""
+    """Return what is compared. Raises UsageError for options that do not belong together."""
     from profkit.core.errors import UsageError
     from profkit.regression.paired import CheckoutSpec, VersionsRequest
 
@@ -171,7 +171,7 @@ def _prepared(setup: str | None) -> tuple[str, ...]:
 def _pair_options(
     budget: float, floor: float | None, sampling: float, timeout: float | None
 ) -> PairedOptions:
-    """How two versions are run in turn."""
+    """Return how two versions are run in turn."""
     from profkit.profiling.plain_run import RunOptions
     from profkit.regression.paired.interleave import FLOOR, PairedOptions
 
@@ -283,7 +283,7 @@ def exit_code(comparison: Comparison, *, strict: bool) -> int:
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:
-    """The metrics by name; raises UsageError with the nearest known one where there is none of a name."""
+    """Return the metrics by name; raises UsageError with the nearest known one where there is none of a name."""
     from profkit.analysis.metrics.catalogue import metric as known
 
     return tuple(dict.fromkeys(known(name.strip()).name for name in names))

@@ -221,7 +221,10 @@ def exit_code(document: EvaluationDocument) -> int:
 
 
 def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[Path | None, list[str]]:
-    """The file of kernels, and the program: what stands after `--`. Raises UsageError where it makes no sense."""
+    """Return the file of kernels, and the program: what stands after `--`.
+
+    Raises UsageError where it makes no sense.
+    """
     from profkit.core.errors import UsageError
 
     words = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
@@ -355,7 +358,7 @@ def generate(
 
 
 def _changed(limits: GenerationLimits, typed: frozenset[str]) -> dict[str, object]:
-    """The limits that were typed, by the name of their field."""
+    """Return the limits that were typed, by the name of their field."""
     named = {"max_attempts": "attempts", "max_tokens": "tokens"}
     return {field: getattr(limits, field) for option, field in named.items() if option in typed}
 

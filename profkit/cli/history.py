@@ -326,7 +326,7 @@ def _minute(started: str) -> str:
 
 
 def _since(text: str | None) -> str | None:
-    """What `--since` means, as ISO 8601 in UTC. Raises UsageError."""
+    """Return what `--since` means, as ISO 8601 in UTC. Raises UsageError."""
     if text is None:
         return None
     from datetime import datetime, timezone

@@ -51,12 +51,12 @@ _printed = False
 
 
 def json_is_due() -> bool:
-    """Whether `--format json` was asked for and nothing is printed yet: a fault is then a document, too."""
+    """Return whether `--format json` was asked for and nothing is printed yet: a fault is then a document, too."""
     return _requested is OutputFormat.json and not _printed
 
 
 def has_printed() -> bool:
-    """Whether the verb has printed its result."""
+    """Return whether the verb has printed its result."""
     return _printed
 
 
@@ -70,7 +70,7 @@ def remember_format(output: OutputFormat) -> OutputFormat:
 
 
 def typed_options(context: typer.Context, names: Iterable[str]) -> list[tuple[str, str]]:
-    """Those of these options that stand on the command line, with their values as text."""
+    """Return those of these options that stand on the command line, with their values as text."""
     sources = {name: context.get_parameter_source(name) for name in names}
     return [
         (f"--{name}", str(context.params[name]))
@@ -84,7 +84,7 @@ SHOWN = ("details", "format", "quiet")  # how a result is shown, too
 
 
 def slots_of(places: tuple[tuple[ExecutionPlace, ...], Sending] | None) -> PlaceSlots | None:
-    """Where the workers run, if not here."""
+    """Return where the workers run, if not here."""
     if places is None:
         return None
     from profkit.kernels.places import PlaceSlots
@@ -93,7 +93,7 @@ def slots_of(places: tuple[tuple[ExecutionPlace, ...], Sending] | None) -> Place
 
 
 def typed_beside_resume(context: typer.Context, allowed: Iterable[str], what: str) -> frozenset[str]:
-    """The options that were typed. Raises UsageError for one beside --resume that `what` has settled already."""
+    """Return the options that were typed. Raises UsageError for one beside --resume that `what` has settled already."""
     typed = frozenset(name.removeprefix("--") for name, _ in typed_options(context, context.params))
     if settled := sorted(typed - {*allowed}):
         option = "a program" if settled[0] == "program" else f"--{settled[0].replace('_', '-')}"
@@ -119,7 +119,7 @@ HOW, OUT, LIMITS, MODELS, TESTS = "Measurement", "Output", "Limits", "The model"
 
 
 def option(panel: str | None, help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
-    """What typer takes as an option's declaration; `names` where it has others than its parameter."""
+    """Return what typer takes as an option's declaration; `names` where it has others than its parameter."""
     return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)
 
 
@@ -141,13 +141,13 @@ StrictOption = Annotated[bool, option(None, "Exit 5 where a verdict is unknown."
 
 
 def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:
-    """The frozen options of a verb: fields that are called as what was typed, and `more`."""
+    """Return the frozen options of a verb: fields that are called as what was typed, and `more`."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in typed.items() if name in known}, **more)
 
 
 def judge_settings(typed: Mapping[str, Any], **more: Any) -> JudgeSettings:
-    """What a judge is told of `TestChoice`, and `more`; its device is as it was typed.
+    """Return what a judge is told of `TestChoice`, and `more`; its device is as it was typed.
 
     Raises UsageError for a file of tests that is not there, or has a trace beside it.
     """
@@ -216,7 +216,7 @@ class Elsewhere:
     ] = None
 
     def places(self, gpus: str = "") -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
-        """Where it is to run, and what may go there; None for here. Raises UsageError."""
+        """Return where it is to run, and what may go there; None for here. Raises UsageError."""
         if not self.on:
             for name, value in vars(self).items():
                 if value:
@@ -435,7 +435,7 @@ def print_result(text: str) -> None:
 
 
 def render_view(view: View, output: OutputFormat, *, details: bool = True) -> str:
-    """A result as Markdown, or for the terminal; there without `details` in a short form."""
+    """Return a result as Markdown, or for the terminal; there without `details` in a short form."""
     from profkit.reporting import markdown, terminal
 
     if output is OutputFormat.markdown:

@@ -14,7 +14,7 @@ LOG_SECONDS = 30.0  # between two lines of a log that say how far it is
 
 
 def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:
-    """What suits the stream: nothing when quiet, a moving line on a terminal, plain lines in a log."""
+    """Return what suits the stream: nothing when quiet, a moving line on a terminal, plain lines in a log."""
     stream = stream if stream is not None else sys.stderr
     if quiet:
         return Silent()

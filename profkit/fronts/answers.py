@@ -128,7 +128,7 @@ def of_comparison(found: Comparison) -> CompareAnswer:
 
 
 def of_checks(checks: Sequence[Check]) -> DoctorAnswer:
-    """What the doctor found; its words are profkit's and those of the tools that are installed here."""
+    """Return what the doctor found; its words are profkit's and those of the tools that are installed here."""
     rows: Rows = [
         {
             key: _short(as_arguments(text) if key == "fix" else text)
@@ -142,7 +142,10 @@ def of_checks(checks: Sequence[Check]) -> DoctorAnswer:
 
 
 def of_fault(error: str, fix: str | None = None, said: str = "") -> str:
-    """Why nothing was done, as one line of JSON; `said`: what a program printed, or a message that may hold it."""
+    """Return why nothing was done, as one line of JSON; `said`.
+
+    What a program printed, or a message that may hold it.
+    """
     lines = [_short(line) for line in said.splitlines() if line.strip()]
     untrusted = {"said": [*lines[:1], *lines[1:][-_LINES:]]} if lines else {}
     return _as_json(
@@ -179,13 +182,13 @@ def _of(item: object, *names: str) -> Cells:
 
 
 def _row(*parts: Cells) -> Row:
-    """The cells that are known; texts that are not known to be profkit's own under `untrusted`."""
+    """Return the cells that are known; texts that are not known to be profkit's own under `untrusted`."""
     own, untrusted = _separated(*parts)
     return {**own, "untrusted": untrusted} if untrusted else own
 
 
 def _separated(*parts: Cells) -> tuple[Row, Texts]:
-    """What is known to be profkit's own of the cells that are known, and the other texts."""
+    """Return what is known to be profkit's own of the cells that are known, and the other texts."""
     own: Row = {}
     untrusted: Texts = {}
     for name, cell in (item for part in parts for item in part.items()):
@@ -213,7 +216,7 @@ Answer = TypeVar("Answer", RunAnswer, CompareAnswer, DoctorAnswer)
 
 
 def text_of(answer: RunAnswer | CompareAnswer | DoctorAnswer) -> str:
-    """The answer as one line of JSON, without what is empty."""
+    """Return the answer as one line of JSON, without what is empty."""
     return _as_json(asdict(answer))
 
 

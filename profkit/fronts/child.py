@@ -10,5 +10,5 @@ _START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import mai
 
 
 def verb(*words: str) -> list[str]:
-    """The command line of `profkit WORDS`."""
+    """Return the command line of `profkit WORDS`."""
     return [sys.executable, "-c", _START, str(Path(__file__).parents[2]), *words]

@@ -195,7 +195,7 @@ def _suite_text(found: Sequence[FoundBenchmark]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """The word as YAML: as it is where it can only be a text, which `null`, `yes` and `on` are not."""
+    """Return the word as YAML: as it is where it can only be a text, which `null`, `yes` and `on` are not."""
     import yaml
 
     if re.fullmatch(r"[A-Za-z][\w./=]*", word) is not None and yaml.safe_load(word) == word:
@@ -226,7 +226,7 @@ def _recipe(name: str, values: dict[str, str]) -> str:
 
 
 def own_source() -> str | None:
-    """What pip installs to have this profkit elsewhere; None where that was a file or a folder here."""
+    """Return what pip installs to have this profkit elsewhere; None where that was a file or a folder here."""
     try:
         own = importlib.metadata.distribution("profkit")
     except importlib.metadata.PackageNotFoundError:  # it runs from its folder

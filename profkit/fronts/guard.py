@@ -72,7 +72,10 @@ def programs_of(command: Sequence[str]) -> list[int]:
 
 
 def runs_file_below(command: Sequence[str], folder: Path, root: Path) -> bool:
-    """Whether `command`, started in `folder`, runs a file below `root`: itself, or what a known program is given."""
+    """Return whether `command`, started in `folder`, runs a file below `root`.
+
+    Itself, or what a known program is given.
+    """
     if not command or any("\0" in word for word in command):
         return False
     places = programs_of(command)
@@ -87,13 +90,13 @@ def runs_file_below(command: Sequence[str], folder: Path, root: Path) -> bool:
 
 
 def leads_out(word: str, folder: Path, root: Path) -> bool:
-    """Whether a word, or what stands behind its `=`, is a path that leads out of `root`."""
+    """Return whether a word, or what stands behind its `=`, is a path that leads out of `root`."""
     path = Path(folder, word.partition("=")[2] or word)
     return not is_below(path, root) and (os.path.exists(path) or ".." in path.parts)
 
 
 def is_below(path: Path, root: Path) -> bool:
-    """Whether a path, with all links followed, is below `root`; what cannot be a path is not."""
+    """Return whether a path, with all links followed, is below `root`; what cannot be a path is not."""
     return "\0" not in str(path) and Path(os.path.realpath(path)).is_relative_to(root)
 
 
@@ -103,13 +106,13 @@ def _options_of(programs: Sequence[tuple[str, str]], program: str) -> str | None
 
 
 def _count(options: str, words: Sequence[str]) -> int:
-    """How many of the first words are such options."""
+    """Return how many of the first words are such options."""
     found = re.match(f"(?:{options})*".replace(" ", "\0"), "".join(f"{word}\0" for word in words))
     return found[0].count("\0") if found is not None else 0
 
 
 def _is_file(words: Sequence[str], folder: Path, root: Path) -> bool:
-    """Whether the first word is a file below `root`; an option is none, whatever file is called like it."""
+    """Return whether the first word is a file below `root`; an option is none, whatever file is called like it."""
     if not words or words[0].startswith(("-", "+", "@")):
         return False
     path = Path(folder, words[0])

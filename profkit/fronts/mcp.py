@@ -157,7 +157,7 @@ class Tools:
     async def summarize(
         self, path: str, part: str | None = None, start: int = 0
     ) -> Annotated[CallToolResult, RunAnswer]:
-        """What is in a run or any profiler's report: `path` is the `id` of an answer, or a file.
+        """Return what is in a run or any profiler's report: `path` is the `id` of an answer, or a file.
 
         Of a `part` (hot_spots, insights, verdicts, readings) all rows from `start` on.
         """
@@ -177,7 +177,7 @@ class Tools:
         return _result(answers.of_run(run, self._id(file), "verdicts"))
 
     async def doctor(self, backend: str = "auto") -> Annotated[CallToolResult, DoctorAnswer]:
-        """What this machine can measure (about ten seconds), and the line that fixes what it cannot."""
+        """Return what this machine can measure (about ten seconds), and the line that fixes what it cannot."""
         return _result(answers.of_checks(await _in_thread(lambda: diagnose(backend))))
 
     # ------------------------------------------------------------ what may be done
@@ -270,19 +270,19 @@ async def _in_thread(work: Callable[[], T]) -> T:
 
 
 def _fault_of(error: Mapping[str, Any]) -> ProfkitError:
-    """The fault that a child of profkit printed as JSON."""
+    """Return the fault that a child of profkit printed as JSON."""
     fault = ProfkitError(error["message"], error["fix"])
     fault.exit_code = error.get("exit_code", fault.exit_code)
     return fault
 
 
 def _error(message: str, fix: str) -> ToolError:
-    """What an agent asked for that is not done, in profkit's own words and those of its call."""
+    """Return what an agent asked for that is not done, in profkit's own words and those of its call."""
     return ToolError(answers.of_fault(message, fix))
 
 
 def _failed(reason: Fact | None, kind: Fact, fix: str | None) -> ToolError:
-    """Why it failed: a message may hold what a program printed, and then only its kind is profkit's word."""
+    """Return why it failed: a message may hold what a program printed, and then only its kind is profkit's word."""
     if reason is None or is_own_fact(reason):
         return ToolError(answers.of_fault(fact_text(reason or kind), fix))
     return ToolError(answers.of_fault(fact_text(kind), fix, fact_text(reason)))
@@ -330,7 +330,7 @@ _TYPES = {"string": "a text", "number": "a number", "integer": "a whole number",
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """What an argument is, by its JSON schema: `a list of texts`, `one of quick, gate`."""
+    """Return what an argument is, by its JSON schema: `a list of texts`, `one of quick, gate`."""
     schema = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), schema)
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"

@@ -65,7 +65,7 @@ def profile_cell(line: str, cell: str | None = None) -> Any:
 
 
 def _place() -> tuple[CodeType | None, str, int]:
-    """The cell that calls the magic, as code and by name, and the line there; `cell` in a script of IPython."""
+    """Return the cell that calls the magic, as code and by name, and the line there; `cell` in a script of IPython."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if (cell := cell_of(frame.f_code.co_filename)) is not None:
@@ -75,7 +75,10 @@ def _place() -> tuple[CodeType | None, str, int]:
 
 
 def _compiled(shell: Any, text: str, place: str) -> tuple[Any, Any]:
-    """All statements, and the last one's value where it is an expression. Raises UsageError for what is no Python."""
+    """Return all statements, and the last one's value where it is an expression.
+
+    Raises UsageError for what is no Python.
+    """
     from IPython.core.error import UsageError
 
     number = "".join(filter(str.isdigit, place))

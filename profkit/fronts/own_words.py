@@ -42,12 +42,12 @@ _NUMBERS = re.compile(r"(?:(?:[<>]=?|[-+]?[\d.,]+(?:e[-+]?\d+)?)(?: |$))+")  # `
 
 
 def is_own_text(text: str) -> bool:
-    """Whether a text is one of profkit's, with numbers before it or alone: `fail`, `< 5 %`."""
+    """Return whether a text is one of profkit's, with numbers before it or alone: `fail`, `< 5 %`."""
     return _NUMBERS.sub("", text, count=1) in _phrases()
 
 
 def is_own_fact(fact: Fact) -> bool:
-    """Whether a fact's sentence is profkit's, with all names in it; numbers say nothing by themselves."""
+    """Return whether a fact's sentence is profkit's, with all names in it; numbers say nothing by themselves."""
     names = all(is_own_text(name) for name in fact.names.values())
     return names and has_sentence(fact.code) and all(map(is_own_fact, fact.parts))
 

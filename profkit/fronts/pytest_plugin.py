@@ -89,7 +89,7 @@ def _add_options(parser: pytest.Parser, names: Collection[str]) -> None:
 
 
 def _begin(config: pytest.Config) -> Any:
-    """The registered plugin that does what was asked for, or one that says why it cannot be done."""
+    """Return the registered plugin that does what was asked for, or one that says why it cannot be done."""
     finder = _PlainModules()
     sys.meta_path.insert(0, finder)  # before pytest's own
     config.add_cleanup(lambda: sys.meta_path.remove(finder))

@@ -221,7 +221,7 @@ def _worker_sampler(file: str) -> PartSampler:
 
 
 def part_of(sample: PythonSample) -> str:
-    """What of a run the stack of a main thread belongs to."""
+    """Return what of a run the stack of a main thread belongs to."""
     known = [
         _PARTS[name][1]
         for file, name in map(_last_name, map(_place, filter(None, sample.frames)))

@@ -106,7 +106,7 @@ def _with_trace(document: RunDocument, recording: PartRecording, path: Path) -> 
 
 
 def _added(document: RunDocument, report: Report, done: PassResult) -> RunDocument:
-    """The document with its pass, and with what every report has."""
+    """Return the document with its pass, and with what every report has."""
     return replace(
         document,
         profiles=(*document.profiles, *report.profiles),

@@ -192,12 +192,12 @@ class PartRecording:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process that began it, and no child that was forked meanwhile."""
+        """Return whether this is the process that began it, and no child that was forked meanwhile."""
         return os.getpid() == self._pid
 
     @property
     def is_paused(self) -> bool:
-        """Whether it goes on, and samples nothing just now."""
+        """Return whether it goes on, and samples nothing just now."""
         return self.sampler is not None and self.sampler.paused
 
     def pause(self) -> None:

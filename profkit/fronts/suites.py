@@ -163,7 +163,7 @@ class AsvSuite:
         self.timed += 1
 
     def ending(self) -> str | None:
-        """Why the process ends with 1; None where all is well."""
+        """Return why the process ends with 1; None where all is well."""
         if self.failed:
             every = len(self.failed) + self.timed
             return f"{len(self.failed)} of {every} benchmarks failed: {'; '.join(self.failed)[:500]}"
@@ -176,12 +176,12 @@ def _is_benchmark(name: str, function: Any) -> bool:
 
 
 def _first(sources: Iterable[object | None], name: str, default: Any) -> Any:
-    """The attribute of the first of the function, its class and its module that has it."""
+    """Return the attribute of the first of the function, its class and its module that has it."""
     return next((getattr(source, name) for source in sources if hasattr(source, name)), default)
 
 
 def _load(file: Path) -> ModuleType:
-    """The file as asv imports it: relative to the folder around its package."""
+    """Return the file as asv imports it: relative to the folder around its package."""
     top = file.parent
     while (top / "__init__.py").is_file():
         top = top.parent

@@ -49,7 +49,7 @@ def as_arguments(text: str) -> str:
 
 
 def _clause(text: str) -> str:
-    """A part of a sentence that begins with no program."""
+    """Return a part of a sentence that begins with no program."""
     options = re.findall(_OPTION, text)
     if any(option in _LINES for option in options):  # a tool cannot do it: the line of a shell does
         first = next(option for option in options if option in _LINES)
@@ -67,6 +67,6 @@ def _clause(text: str) -> str:
 
 
 def _given(name: str, found: re.Match[str]) -> str:
-    """An argument with its value, as JSON has it."""
+    """Return an argument with its value, as JSON has it."""
     number = re.fullmatch(_NUMBER, found[1])
     return f"{name}: {found[1]}" if number else f'{name}: "{found[1]}"'

@@ -33,11 +33,11 @@ class Column(Generic[Row]):
 
     @property
     def numeric(self) -> bool:
-        """Whether its cells are numbers."""
+        """Return whether its cells are numbers."""
         return self.unit not in ("text", "kernel")
 
     def cell(self, row: Row) -> Text:
-        """The cell as people read it; `-` for a number that is not known."""
+        """Return the cell as people read it; `-` for a number that is not known."""
         value = self.text(row) if self.text is not None else self.value(row)
         if value is None:
             return "-" if self.numeric else ""
@@ -54,7 +54,7 @@ def data_table(
     brief: int | None = None,
     left: int = 0,
 ) -> DataTable:
-    """A table of texts; for a `screen` of 80 columns without the wide ones."""
+    """Return a table of texts; for a `screen` of 80 columns without the wide ones."""
     cells = [(c, [c.cell(row) for row in rows]) for c in columns if not (screen and c.wide)]
     known = [
         (c, own)
@@ -94,7 +94,7 @@ class SortableTable(Block):
         return f"{left:,} more{together} stand in the JSON document: profkit report RUN --format json"
 
     def plain(self) -> Sequence[Block]:
-        """What its maker gave for formats without scripts."""
+        """Return what its maker gave for formats without scripts."""
         return self.reference
 
 
@@ -110,7 +110,7 @@ def sortable_table(
     most: int = _MOST,
     seconds: Sequence[float] = (),
 ) -> SortableTable:
-    """A table that sorts and filters, of the first `most` rows; `names` are found by the filter too."""
+    """Return a table that sorts and filters, of the first `most` rows; `names` are found by the filter too."""
     first = rows[:most]
     values = [(c, tuple(_value(c.value(row)) for row in first)) for c in columns]
     known = [
@@ -129,7 +129,7 @@ def _value(value: CellValue | Text) -> CellValue:
 
 
 def cell_text(value: CellValue, unit: str) -> str:
-    """The value of a cell as people read it; nothing where there is none."""
+    """Return the value of a cell as people read it; nothing where there is none."""
     if value is None or isinstance(value, str):
         return value or ""
     return str(value) if unit == "n" else format_quantity(float(value), unit)

@@ -35,7 +35,7 @@ def _texts() -> Mapping[str, Any]:
 
 
 def fact_text(fact: Fact | None) -> str:
-    """The sentence of a fact, nothing of None; a code that nobody knows, or without its values, as it is."""
+    """Return the sentence of a fact, nothing of None; a code that nobody knows, or without its values, as it is."""
     return "" if fact is None else _written(fact, _texts().get(fact.code, fact.code))
 
 
@@ -77,17 +77,17 @@ def _written(fact: Fact, text: str) -> str:
 
 
 def has_sentence(code: str) -> bool:
-    """Whether facts.yaml has a sentence for this code; one of another code is shown as it is."""
+    """Return whether facts.yaml has a sentence for this code; one of another code is shown as it is."""
     return isinstance(_texts().get(code), str)
 
 
 def word_of(kind: str, name: str) -> str:
-    """What something of a kind is called; a name that nobody knows as it is."""
+    """Return what something of a kind is called; a name that nobody knows as it is."""
     return str(_texts()["words"][kind].get(name, name))
 
 
 def note_text(fact: Fact | None) -> str:
-    """The fact as a sentence."""
+    """Return the fact as a sentence."""
     text = fact_text(fact)
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -104,7 +104,7 @@ class _Words(Formatter):
         self.fact = fact
 
     def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
-        """A number or name of the fact, or what is made of several."""
+        """Return a number or name of the fact, or what is made of several."""
         names, numbers, parts = self.fact.names, self.fact.numbers, self.fact.parts
         if key in _JOINED:
             link, first = _JOINED[key]
@@ -190,7 +190,7 @@ class _Words(Formatter):
 
 
 def _quality(names: Mapping[str, str], numbers: Mapping[str, float]) -> str:
-    """What stands behind a value that was not measured."""
+    """Return what stands behind a value that was not measured."""
     quality = names.get("quality", "")
     if "counted" in numbers:
         quality += f", counted {format_percent(100 * numbers['counted'])} % of the time"

@@ -42,12 +42,15 @@ class JudgedKernel:
 
     @property
     def decided(self) -> tuple[TestResult, ...]:
-        """The tests on which something could be decided; what the evaluation itself lost is no fault of the kernel."""
+        """Return the tests on which something could be decided.
+
+        What the evaluation itself lost is no fault of the kernel.
+        """
         return tuple(result for result in self.results if result.status not in (*UNDECIDED, "lost"))
 
     @property
     def failed(self) -> tuple[TestResult, ...]:
-        """The tests that it did not pass."""
+        """Return the tests that it did not pass."""
         return tuple(result for result in self.decided if result.status != "passed")
 
 
@@ -55,7 +58,7 @@ _PATH = re.compile(r"(?<![\w./\\])(?:[A-Za-z]:[\\/]|/)(?:[^\s:;,\"'`()<>/\\]+[/\
 
 
 def format_feedback(kernel: JudgedKernel) -> str:
-    """The feedback on a kernel, as Markdown: outcome, failed tests, times, what limits it, what to do next.
+    """Return the feedback on a kernel, as Markdown: outcome, failed tests, times, what limits it, what to do next.
 
     Of files it has the names: a model learns nothing from folders of this machine.
     """
@@ -63,24 +66,24 @@ def format_feedback(kernel: JudgedKernel) -> str:
 
 
 def _named(text: str) -> str:
-    """The text with each absolute path as the name of its file."""
+    """Return the text with each absolute path as the name of its file."""
     return _PATH.sub("", text)
 
 
 def describe_excess(share: float) -> str:
-    """How far an error is beyond rounding: `40.0 times what rounding explains`."""
+    """Return how far an error is beyond rounding: `40.0 times what rounding explains`."""
     if share > FAR:
         return f"no rounding error: more than {FAR:,.0f} times what rounding explains"
     return f"{format_figures(share)} times what rounding explains"
 
 
 def calls_others(results: Sequence[TestResult]) -> bool:
-    """Whether in some timed test the kernels of others do all the work on the device."""
+    """Return whether in some timed test the kernels of others do all the work on the device."""
     return any(result.own_share is not None and result.own_share < DECOY_SHARE for result in results)
 
 
 def share_of_bound(results: Sequence[TestResult]) -> float | None:
-    """The least share of the hardware's limit that a timed test reaches; None unless it is known of each."""
+    """Return the least share of the hardware's limit that a timed test reaches; None unless it is known of each."""
     shares = [
         result.bound_seconds / result.seconds if result.bound_seconds and result.seconds else None
         for result in results
@@ -128,7 +131,7 @@ def _lines(kernel: JudgedKernel) -> Iterator[str]:
 
 
 def _failures(kernel: JudgedKernel, failed: Sequence[TestResult]) -> Iterator[str]:
-    """Each kind of failure once, with the arguments of the first tests that it has."""
+    """Yield each kind of failure once, with the arguments of the first tests that it has."""
     groups: dict[tuple[object, ...], list[TestResult]] = {}
     for result in failed:
         name = fact_text(result.reason) if result.fault != "values" else result.test.id
@@ -148,7 +151,7 @@ def _failures(kernel: JudgedKernel, failed: Sequence[TestResult]) -> Iterator[st
 
 
 def _one_of_each_kind(groups: Sequence[list[TestResult]]) -> list[list[TestResult]]:
-    """The first group of each kind (status, fault, exception) before the second ones; the order is kept."""
+    """Return the first group of each kind (status, fault, exception) before the second ones; the order is kept."""
     rank: dict[tuple[object, ...], int] = {}
     ranked = []
     for group in groups:
@@ -159,7 +162,7 @@ def _one_of_each_kind(groups: Sequence[list[TestResult]]) -> list[list[TestResul
 
 
 def _message_lines(trace: str) -> Iterator[str]:
-    """An exception's message of several lines, as a compiler's: it begins at the margin, behind the frames."""
+    """Yield an exception's message of several lines, as a compiler's: it begins at the margin, behind the frames."""
     lines = trace.rstrip().split("\n")
     frame = max((number for number, line in enumerate(lines) if line.startswith('  File "')), default=-1)
     begin = next((n for n in range(frame + 1, len(lines)) if not lines[n].startswith(" ")), len(lines))
@@ -169,7 +172,7 @@ def _message_lines(trace: str) -> Iterator[str]:
 
 
 def _size(result: TestResult) -> str:
-    """How large the error is, where the values are wrong."""
+    """Return how large the error is, where the values are wrong."""
     if result.fault != "values" or result.max_abs_error is None:
         return ""
     allowed = f", {describe_excess(result.allowed_share)}" if result.allowed_share is not None else ""
@@ -232,7 +235,7 @@ def _seconds(result: TestResult) -> str:
 
 
 def _limits(kernel: JudgedKernel) -> Iterator[str]:
-    """What its profile says of the test that was profiled."""
+    """Yield what its profile says of the test that was profiled."""
     if kernel.limit is None and not kernel.insights:
         return
     yield ""
@@ -248,7 +251,7 @@ def _limits(kernel: JudgedKernel) -> Iterator[str]:
 
 
 def _place(kernel: JudgedKernel, insight: Insight) -> str:
-    """Where it is: the line of this file with its text, else the kernel or function."""
+    """Return where it is: the line of this file with its text, else the kernel or function."""
     where, code = insight.where, kernel.code.splitlines()
     own = where.file is not None and re.split(r"[/\\]", where.file)[-1] == kernel.file
     if own and where.line is not None and 0 < where.line <= len(code):
@@ -274,6 +277,6 @@ def _next_for_correct(kernel: JudgedKernel) -> str:
 
 
 def _cut(text: str, most: int = SHOWN_REASON) -> str:
-    """A text on one line, with names for paths, cut where it is long."""
+    """Return a text on one line, with names for paths, cut where it is long."""
     text = _named(" ".join(text.split()))
     return text if len(text) <= most else text[:most] + " ..."

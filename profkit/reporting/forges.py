@@ -67,7 +67,7 @@ class Annotations(Block):
 
 
 def verdict_case(group: str, verdict: Verdict) -> Case:
-    """A target as a test case."""
+    """Return a target as a test case."""
     state = VERDICTS[verdict.verdict].status.case
     name = f"{verdict.target} {verdict.scope.name or ''}".rstrip()
     tries = verdict.advice if state in ("failure", "unknown") else ()
@@ -80,7 +80,7 @@ MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotat
 
 
 def annotation_lines(view: View) -> str:
-    """A line for each annotation of the view, the worst first; empty where all is well."""
+    """Return a line for each annotation of the view, the worst first; empty where all is well."""
     lines: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
     for block in walk(view.blocks):
         if isinstance(block, Annotations):
@@ -122,7 +122,7 @@ _BETWEEN = 1024  # bytes that are left free between two summaries of one step
 
 
 def summary_file() -> Path | None:
-    """The file that GitHub's runner shows as the step's summary; None where there is no such runner."""
+    """Return the file that GitHub's runner shows as the step's summary; None where there is no such runner."""
     name = os.environ.get("GITHUB_STEP_SUMMARY")
     return Path(name) if name else None
 
@@ -144,5 +144,5 @@ def append_summary(path: Path, view: View) -> str | None:
 
 
 def annotations_in_step(view: View) -> str:
-    """The lines for GitHub's runner; empty where it does not listen."""
+    """Return the lines for GitHub's runner; empty where it does not listen."""
     return annotation_lines(view) if os.environ.get("GITHUB_ACTIONS") == "true" else ""

@@ -35,7 +35,7 @@ def run(whole: RunDocument) -> str:
 
 
 def run_fields(whole: RunDocument) -> dict[str, Json]:
-    """The same as plain data."""
+    """Return the same as plain data."""
     return for_others(run_to_json(whole), whole.workload.command)
 
 
@@ -50,7 +50,7 @@ SCHEMAS: dict[type, str] = {
 
 
 def document(whole: Night | Comparison | ComparedSuite | BisectDocument | Plan | Entry) -> str:
-    """A document that holds the fields of its type, and its schema's name."""
+    """Return a document that holds the fields of its type, and its schema's name."""
     return _text(SCHEMAS[type(whole)], _fields(whole))
 
 
@@ -149,7 +149,7 @@ def _text(schema: str, body: Mapping[str, object]) -> str:
 
 
 def for_others(body: dict[str, Json], command: Sequence[str] = ()) -> dict[str, Json]:
-    """The document with each command in it as others may see it, and a mask for what has the form of a secret.
+    """Return the document with each command in it as others may see it, and a mask for what has the form of a secret.
 
     `command` is the one that lines of tools have in them, which are shown but for its words.
     """
@@ -182,7 +182,7 @@ _text_shown = lru_cache(maxsize=65536)(mask_secrets)
 
 
 def _command_shown(line: str) -> str:
-    """A command that is one text, as some tools keep it."""
+    """Return a command that is one text, as some tools keep it."""
     try:
         return shown_line(shlex.split(line))
     except ValueError:

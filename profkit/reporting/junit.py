@@ -23,12 +23,15 @@ _NO_XML = re.compile("[\ufffe\uffff]")
 
 
 def render(views: Sequence[View], *, strict: bool = False) -> str:
-    """The test cases of the views as one XML document. What is unknown is skipped, and with `strict` an error."""
+    """Return the test cases of the views as one XML document.
+
+    What is unknown is skipped, and with `strict` an error.
+    """
     return _document([suite for view in views for suite in suites_of(view)], "error" if strict else "skipped")
 
 
 def suites_of(view: View) -> list[Cases]:
-    """The view's own suites; of a view without any a case for each status that it shows, or for its verdict."""
+    """Return the view's own suites; of a view without any a case for each status that it shows, or for its verdict."""
     blocks = list(walk(view.blocks))
     suites = [block for block in blocks if isinstance(block, Cases)]
     if suites:
@@ -94,7 +97,7 @@ def _why(case: Case, state: str) -> dict[str, str]:
 
 
 def _name(text: str) -> str:
-    """A token that is never empty: the schema wants one character at least, and no blanks at its ends."""
+    """Return a token that is never empty: the schema wants one character at least, and no blanks at its ends."""
     return " ".join(_line(text, LONGEST_NAME).split()) or "-"
 
 
@@ -107,7 +110,7 @@ def _lines(text: str) -> str:
 
 
 def _seconds(value: float) -> str:
-    """A decimal without exponent or sign."""
+    """Return a decimal without exponent or sign."""
     return f"{max(0.0, value):.3f}"
 
 

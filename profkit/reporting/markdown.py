@@ -51,7 +51,7 @@ def inline_code(text: str) -> str:
 
 
 def grid_of(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
-    """A table; titles and cells are Markdown already. `numeric` columns are aligned at the right."""
+    """Return a table; titles and cells are Markdown already. `numeric` columns are aligned at the right."""
     aligned = numeric or [False] * len(columns)
     lines = [" | ".join(columns), " | ".join("--:" if right else "---" for right in aligned)]
     return "\n".join(f"| {line} |" for line in [*lines, *(" | ".join(row) for row in rows)])
@@ -64,12 +64,12 @@ def escape_summary(text: str) -> str:
 
 
 def folded_block(title: str, body: str) -> str:
-    """What opens at a click; the title is HTML already, and the body Markdown."""
+    """Return what opens at a click; the title is HTML already, and the body Markdown."""
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
 def limit_length(parts: Sequence[str], limit: int | None = None) -> str:
-    """The parts one below the other, in at most `limit` bytes of UTF-8 (None: however long).
+    """Return the parts one below the other, in at most `limit` bytes of UTF-8 (None: however long).
 
     What does not fit is cut at the end of a line, and how much was left out is said.
     """
@@ -96,12 +96,15 @@ STEP_SUMMARY = 1 << 20  # bytes; a longer summary of a step is not shown at all 
 
 
 def render(view: View, limit: int | None = None) -> str:
-    """The view as Markdown. `limit` is in bytes of UTF-8: what does not fit is left out from the end, and counted."""
+    """Return the view as Markdown. `limit` is in bytes of UTF-8.
+
+    What does not fit is left out from the end, and counted.
+    """
     return limit_length([part for part in (_head(view), *_blocks(view.blocks, 3)) if part], limit)
 
 
 def render_spans(text: Text) -> str:
-    """A text as Markdown on one line."""
+    """Return a text as Markdown on one line."""
     return "".join(map(_span, spans(text)))
 
 
@@ -153,7 +156,7 @@ def _block(block: Block, level: int) -> list[str]:
 
 
 def _section(section: Section, level: int) -> list[str]:
-    """A heading with what stands below it as pieces, so that a text that is too long ends where one does."""
+    """Return a heading with what stands below it as pieces, so that a text that is too long ends where one does."""
     inside = _blocks(section.blocks, min(6, level + 1))
     if not inside and (section.repeats or not section.headline):
         return []
@@ -186,5 +189,5 @@ def _table(table: DataTable) -> str:
 
 
 def _cell(text: Text) -> str:
-    """A bar ends a table's cell, even inside of a code span."""
+    """Return a bar ends a table's cell, even inside of a code span."""
     return render_spans(tuple(joined(text))).strip().replace("\\|", "|").replace("|", "\\|")

@@ -27,7 +27,7 @@ _JOINER = "\N{WORD JOINER}"  # no width, and no blank to the runner
 
 
 def without_control_characters(text: str) -> str:
-    """The text on one line with every control, format and surrogate character replaced by a visible one.
+    """Return the text on one line with every control, format and surrogate character replaced by a visible one.
 
     >>> harmless("a\\x1b[31mb\\nc")
     'a�[31mb c'
@@ -39,7 +39,7 @@ def without_control_characters(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def text_for_others(text: str) -> str:
-    """The same for what others may see, as they do logs of CI: what has the form of a secret is masked.
+    """Return the same for what others may see, as they do logs of CI: what has the form of a secret is masked.
 
     >>> text_for_others("it said password: hunter2")
     'it said password: [masked]'
@@ -48,7 +48,7 @@ def text_for_others(text: str) -> str:
 
 
 def disarm_commands(text: str) -> str:
-    """The text as it is; in a step of GitHub Actions with no line in it that the runner would carry out.
+    """Return the text as it is; in a step of GitHub Actions with no line in it that the runner would carry out.
 
     What a workload, a kernel or a file is called is in it, and `::add-mask::` and the like are carried out wherever
     they are printed.
@@ -75,7 +75,7 @@ def _catalogue() -> dict[str, tuple[str, str]]:
 
 
 def footnote_of(reading: Reading) -> Footnote:
-    """Where a reading comes from, in plain texts; readings that came about alike share one."""
+    """Return where a reading comes from, in plain texts; readings that came about alike share one."""
     title, meaning = _catalogue().get(reading.metric, (reading.metric, None))
     quality: str = reading.quality
     if reading.quality == "multiplexed" and reading.share is not None:
@@ -96,7 +96,7 @@ def footnote_of(reading: Reading) -> Footnote:
 
 
 def reading_span(reading: Reading, text: str | None = None, style: Style = Style.PLAIN) -> Span:
-    """The reading's value (or `text`), marked where it was not measured, with its source."""
+    """Return the reading's value (or `text`), marked where it was not measured, with its source."""
     value_text = text
     if value_text is None:
         value_text = "not known" if reading.value is None else format_quantity(reading.value, reading.unit)
@@ -111,7 +111,7 @@ def threshold_text(verdict: Verdict) -> str:
 
 
 def verdict_span(verdict: Verdict) -> Span:
-    """The value of a verdict that no reading of its scope holds: that of the kernel which decides it."""
+    """Return the value of a verdict that no reading of its scope holds: that of the kernel which decides it."""
     assert verdict.value is not None
     source = Source(
         "profkit", formula="of the kernel that takes most time among those that decide the verdict"

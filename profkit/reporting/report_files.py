@@ -35,12 +35,12 @@ def write_sweep_reports(folder: Path, document: SweepDocument) -> tuple[str, ...
 def write_evaluation_reports(
     folder: Path, document: EvaluationDocument, shown: Path | None = None
 ) -> tuple[str, ...]:
-    """The same for an evaluation. `shown` is what its lines to type call the folder."""
+    """Return the same for an evaluation. `shown` is what its lines to type call the folder."""
     return _write_both(folder, lambda: evaluation.view(document, shown or folder))
 
 
 def write_generation_reports(folder: Path, document: GenerationDocument) -> tuple[str, ...]:
-    """The same for a generation, whose page is index.html."""
+    """Return the same for a generation, whose page is index.html."""
     return _write_both(folder, lambda: generation.view(document, folder), INDEX)
 
 

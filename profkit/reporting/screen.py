@@ -199,7 +199,7 @@ class Screen:
         self.console.print()
 
     def text(self) -> str:
-        """All lines, without blanks at their ends."""
+        """Return all lines, without blanks at their ends."""
         lines = (line.rstrip() for line in self._buffer.getvalue().replace(_GLUE, " ").split("\n"))
         return "\n".join(lines).strip("\n") + "\n"
 
@@ -221,7 +221,7 @@ def _text(parts: Sequence[Part], room: int | None = None) -> Text:
 
 
 def _folded_place(room: int, found: re.Match[str]) -> str:
-    """A file with its line in lines of at most `room` columns, the last one with the number in it."""
+    """Return a file with its line in lines of at most `room` columns, the last one with the number in it."""
     place = found[0]
     if len(place) <= room:
         return place
@@ -232,12 +232,12 @@ def _folded_place(room: int, found: re.Match[str]) -> str:
 
 
 def _width() -> int:
-    """The width of the terminal (COLUMNS, where that is set), 40 to 1000; 80 where there is none."""
+    """Return the width of the terminal (COLUMNS, where that is set), 40 to 1000; 80 where there is none."""
     if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
         return WIDTH
     return min(1000, max(40, shutil.get_terminal_size((WIDTH, 24)).columns))
 
 
 def _safe(words: str) -> str:
-    """The words without anything that the terminal would obey, glued where no line may end."""
+    """Return the words without anything that the terminal would obey, glued where no line may end."""
     return _STICKY.sub(_GLUE, text_for_others(words))

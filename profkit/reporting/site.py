@@ -52,7 +52,7 @@ _ELSEWHERE = "--to a new folder, or an empty one"
 
 
 def prepare_folder(target: Path) -> Path:
-    """The folder for a site: made, or empty, or with a site in it. No link below it is followed from now on.
+    """Return the folder for a site: made, or empty, or with a site in it. No link below it is followed from now on.
 
     Raises UsageError where it holds anything else, MachineError where it cannot be made.
     """
@@ -106,7 +106,7 @@ def write_site(folder: Path, text: str) -> int:
 
 
 def site_page(trends: Sequence[Trend], entries: Sequence[Entry], foremost: Collection[str]) -> str:
-    """The page as HTML. `foremost` are the metrics that are drawn: those that can fail a night."""
+    """Return the page as HTML. `foremost` are the metrics that are drawn: those that can fail a night."""
     if not entries:
         line = command("profkit history add reports/*/")
         return render(View(TITLE, (Paragraph(("No run is stored yet: ", line, " adds runs.")),)))
@@ -124,7 +124,7 @@ def site_page(trends: Sequence[Trend], entries: Sequence[Entry], foremost: Colle
 
 
 def _workload(name: str, trends: Sequence[Trend], foremost: Collection[str]) -> Section:
-    """The trends that can fail a night, or else the first one, and a row for each series."""
+    """Return the trends that can fail a night, or else the first one, and a row for each series."""
     own = [trend for trend in trends if trend.series.key.workload == name]
     own.sort(key=lambda trend: (not trend.series.key.metric.startswith("time."), trend.series.key.metric))
     drawn = [trend for trend in own if trend.series.key.metric in foremost][:MOST_DRAWN] or own[:1]
@@ -133,7 +133,7 @@ def _workload(name: str, trends: Sequence[Trend], foremost: Collection[str]) -> 
 
 
 def _changes(trends: Sequence[Trend], foremost: Collection[str]) -> Section:
-    """The changes of the foremost metrics, the newest first."""
+    """Return the changes of the foremost metrics, the newest first."""
     found = [
         (change.started or "", trend.series, change)
         for trend in trends

@@ -41,7 +41,7 @@ def render(
     width: int | None = None,
     rest: str = ALL_BY_OPTION,
 ) -> str:
-    """The view as text of at most `width` (80) columns; a line to type is not broken.
+    """Return the view as text of at most `width` (80) columns; a line to type is not broken.
 
     Without `details` tables have their first rows, folded sections their headlines. `color` None: colour where
     standard output is a terminal and NO_COLOR is not set. `rest` says where the other rows of a shortened table are.
@@ -53,7 +53,7 @@ def render(
 
 
 def _parts(text: Text, weight: str = "") -> list[Part]:
-    """The text for the screen; a colour needs no sign here, since signs are in the text."""
+    """Return the text for the screen; a colour needs no sign here, since signs are in the text."""
     parts: list[Part] = []
     for span in spans(text):
         colour = span.status.colour if span.status is not None else ""
@@ -125,7 +125,7 @@ class _Terminal:
                     self.block(part)
 
     def shows(self, block: Block) -> bool:
-        """Whether anything of the block is on this screen."""
+        """Return whether anything of the block is on this screen."""
         match block:
             case Section():
                 has_headline = bool(block.headline and not block.repeats)

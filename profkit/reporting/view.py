@@ -86,14 +86,14 @@ Text: TypeAlias = str | Span | tuple[str | Span, ...]
 
 
 def spans(text: Text) -> tuple[Span, ...]:
-    """The text as spans, without empty ones."""
+    """Return the text as spans, without empty ones."""
     parts = text if isinstance(text, tuple) else (text,)
     made = (Span(part) if isinstance(part, str) else part for part in parts)
     return tuple(span for span in made if span.text)
 
 
 def plain_text(text: Text) -> str:
-    """The text alone."""
+    """Return the text alone."""
     return "".join(span.text for span in spans(text))
 
 
@@ -103,7 +103,7 @@ def joined(*texts: Text) -> tuple[Span, ...]:
 
 
 def between(separator: str, parts: Iterable[Text]) -> list[Text]:
-    """The parts with a separator between each two."""
+    """Return the parts with a separator between each two."""
     return [piece for part in parts for piece in (separator, part)][1:]
 
 
@@ -118,12 +118,12 @@ def soft(text: str) -> Span:
 
 
 def code(text: str) -> Span:
-    """A name as a program writes it."""
+    """Return a name as a program writes it."""
     return Span(text, Style.CODE)
 
 
 def command(text: str) -> Span:
-    """A line to type."""
+    """Return a line to type."""
     return Span(text, Style.COMMAND)
 
 
@@ -144,7 +144,7 @@ class Block:
     """A part of a view."""
 
     def plain(self) -> Sequence[Block]:
-        """The same in simpler blocks, for a format that does not know this one; basic blocks have none."""
+        """Return the same in simpler blocks, for a format that does not know this one; basic blocks have none."""
         return ()
 
 
@@ -245,7 +245,7 @@ class Detail(Block):
     title: str = ""
 
     def plain(self) -> Sequence[Block]:
-        """All of them."""
+        """Return all of them."""
         return self.blocks
 
 
@@ -263,7 +263,7 @@ class NotOnPage(Block):
     blocks: tuple[Block, ...]
 
     def plain(self) -> Sequence[Block]:
-        """All of them."""
+        """Return all of them."""
         return self.blocks
 
 
@@ -282,7 +282,7 @@ class StatusRow:
 
     @property
     def label(self) -> Label:
-        """The status with its word."""
+        """Return the status with its word."""
         return Label(self.status, self.word)
 
 
@@ -297,7 +297,7 @@ class Statuses(Block):
     below_word: str = "try: "  # before each of these lines, where they have no title
 
     def plain(self) -> Sequence[Block]:
-        """A table with the columns that hold anything, and below it what to try."""
+        """Return a table with the columns that hold anything, and below it what to try."""
         name, limit, value, place = self.titles
         columns: list[tuple[str, Callable[[StatusRow], Text]]] = [
             (self.label, lambda row: row.label.span),
@@ -329,7 +329,7 @@ class Commands(Block):
     lines: tuple[str, ...]
 
     def plain(self) -> Sequence[Block]:
-        """A list of them."""
+        """Return a list of them."""
         return (Items(tuple(command(line) for line in self.lines)),)
 
 
@@ -357,7 +357,7 @@ class View:
 
 
 def walk(blocks: Sequence[Block]) -> Iterator[Block]:
-    """The blocks and all inside of them."""
+    """Yield the blocks and all inside of them."""
     for block in blocks:
         yield block
         if isinstance(block, Section | Detail | NotOnPage | PageOnly):
@@ -383,5 +383,5 @@ def table(
 
 
 def notes(lines: Sequence[Text], title: str = "Notes") -> tuple[Block, ...]:
-    """A section of remarks; nothing where there are none."""
+    """Return a section of remarks; nothing where there are none."""
     return (Section(title, (Items(tuple(lines)),)),) if lines else ()

@@ -18,7 +18,7 @@ from profkit.core.types import Account, RunDocument
 
 
 def make_account(document: RunDocument) -> Account | None:
-    """The account of one step of what was traced or marked, else of the run; None where nothing was sampled."""
+    """Return the account of one step of what was traced or marked, else of the run; None where nothing was sampled."""
     if document.metal is not None:
         return None
     trace = document.trace

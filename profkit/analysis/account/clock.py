@@ -18,7 +18,7 @@ _APART = 0.05  # from which on two peaks are told apart
 
 
 def with_clock(account: Account, document: RunDocument) -> Account:
-    """The account with the clock that was sampled while the workload was timed; as it is where none was."""
+    """Return the account with the clock that was sampled while the workload was timed; as it is where none was."""
     clock = sampled_clock(document)
     if clock is None:
         return account
@@ -28,7 +28,10 @@ def with_clock(account: Account, document: RunDocument) -> Account:
 
 
 def sampled_clock(document: RunDocument) -> AccountClock | None:
-    """The clock over all samples of all processes; None without any, and where devices differ: of which is not told."""
+    """Return the clock over all samples of all processes; None without any, and where devices differ.
+
+    Of which is not told.
+    """
     if len({(one.name, one.highest_clock) for one in document.gpus}) != 1:
         return None
     processes = [one for timing in document.timings for one in timing.processes]
@@ -43,7 +46,7 @@ def sampled_clock(document: RunDocument) -> AccountClock | None:
 
 
 def _share_of_sheet(row: AccountRow, clock: AccountClock, gpu: Gpu) -> float | None:
-    """The share of the data sheet's peak; None where it is that at the clock, or is not known."""
+    """Return the share of the data sheet's peak; None where it is that at the clock, or is not known."""
     if row.busy is None or row.limit not in ("tensor", "fp32"):
         return None
     assumed = sheet_clock(gpu) if row.limit == "tensor" else gpu.highest_clock
@@ -53,7 +56,10 @@ def _share_of_sheet(row: AccountRow, clock: AccountClock, gpu: Gpu) -> float | N
 
 
 def sheet_clock(gpu: Gpu) -> float | None:
-    """The SM clock in Hz for which the data sheet states the FLOP/s of the tensor cores; None where not known."""
+    """Return the SM clock in Hz for which the data sheet states the FLOP/s of the tensor cores.
+
+    None where not known.
+    """
     peak, flop = tensor_peak(gpu), _TENSOR_FLOP.get(gpu.capability or "")
     if peak is None or flop is None or not gpu.multiprocessors or not gpu.highest_clock:
         return None

@@ -39,7 +39,7 @@ _KEEPS_HOST = re.compile(
 
 
 def device_account(document: RunDocument, trace: GpuTrace) -> Account | None:
-    """The account of one step of what was traced; None where the trace does not tell how long it is."""
+    """Return the account of one step of what was traced; None where the trace does not tell how long it is."""
     if trace.span is None or trace.busy is None or trace.span <= 0:
         return None
     unit, repeats = _unit(trace)
@@ -54,7 +54,7 @@ def device_account(document: RunDocument, trace: GpuTrace) -> Account | None:
 
 
 def _unit(trace: GpuTrace) -> tuple[AccountUnit, int]:
-    """What is counted once, and how often it was seen."""
+    """Return what is counted once, and how often it was seen."""
     if trace.marked:
         regions = [one.entries for one in trace.ranges if one.domain == "profkit" and one.entries]
         if len(regions) != 1:
@@ -116,7 +116,7 @@ class _Group:
                 self.bound = seconds, row
 
     def row(self, factor: float, needed: float | None) -> AccountRow:
-        """The row, of which `factor` of the kernels' time was no other's at the same moment.
+        """Return the row, of which `factor` of the kernels' time was no other's at the same moment.
 
         `needed`: the share (0..1) of its time that its operations need at the device's peaks.
         """
@@ -264,7 +264,7 @@ def runs_on_tensor_cores(one: GpuOperation) -> bool:
 
 
 def _source_line(document: RunDocument, row: KernelRow) -> Place:
-    """The line of the kernel's own source in which its warps waited most; nowhere where no counter tells one."""
+    """Return the line of the kernel's own source in which its warps waited most; nowhere where no counter tells one."""
     own = [one for one in document.instructions if one.kernel == row.scope and one.file is not None]
     most = max(own, key=lambda one: one.samples, default=None)
     user = kernel_owner(row.scope.name or "") == "user"
@@ -296,7 +296,7 @@ def _copy_rows(trace: GpuTrace, seconds: float) -> Iterator[AccountRow]:
 
 
 def _line_of_copies(lines: Iterable[GpuLine], kind: str) -> Place:
-    """The line with most copies of a kind; nowhere where none is known."""
+    """Return the line with most copies of a kind; nowhere where none is known."""
     seconds: Mapping[Place, float] = {
         Place(function=line.function, file=line.file, line=line.line): sum(
             one.seconds for one in line.transfers if one.kind == kind
@@ -357,7 +357,7 @@ def _calling_lines(document: RunDocument, trace: GpuTrace) -> tuple[list[Account
 
 
 def _after_copies(trace: GpuTrace) -> list[AccountRow]:
-    """What the host does with what it was given, where nothing tells a line of it: that of the copy."""
+    """Return what the host does with what it was given, where nothing tells a line of it: that of the copy."""
     paused = trace.pauses.after_copies if trace.pauses is not None else 0.0
     where = _line_of_copies(trace.lines, "device to host")
     if not paused or where == NOWHERE or trace.lines_of:

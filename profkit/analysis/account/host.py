@@ -41,7 +41,7 @@ _PART = 0.02  # of a line's time: smaller operations are part of what is left of
 
 
 def host_account(document: RunDocument) -> Account | None:
-    """The account of one entry of the only region that is marked, else of the whole run; None without samples.
+    """Return the account of one entry of the only region that is marked, else of the whole run; None without samples.
 
     Where other programs had the processors, no row is held against what the machine can do.
     """
@@ -90,7 +90,7 @@ def _run_account(document: RunDocument) -> Account | None:
 
 
 def _iterations(document: RunDocument) -> float | None:
-    """How many iterations the only region had where lines were counted; None where nobody knows."""
+    """Return how many iterations the only region had where lines were counted; None where nobody knows."""
     known = {one.entries for one in document.line_counts}
     return float(known.pop() or 0) or None if len(known) == 1 else None
 
@@ -101,7 +101,7 @@ def _rows(
     units: float | None = 1.0,
     part: Callable[[HotSpot], float] = lambda _: 1.0,
 ) -> Iterator[AccountRow]:
-    """The places with their shares of so many seconds, of each so much; those that call torch by operation.
+    """Yield the places with their shares of so many seconds, of each so much; those that call torch by operation.
 
     `units`: in how many of what the account is of lines were counted; None where that is not known.
     """
@@ -147,7 +147,7 @@ def _with_limit(row: AccountRow, bound: Bound, busy: float) -> AccountRow:
 
 
 def _with_numpy(document: RunDocument, spot: HotSpot, row: AccountRow) -> AccountRow:
-    """The row of a line that asks NumPy for known operations: what these are, and the least that they need.
+    """Return the row of a line that asks NumPy for known operations: what these are, and the least that they need.
 
     Nothing of a line that other threads run too, and no limit where its shapes change.
     """
@@ -172,7 +172,7 @@ def _with_numpy(document: RunDocument, spot: HotSpot, row: AccountRow) -> Accoun
 
 
 def _least(one: NumpyOperation, machine: Machine | None, peaks: Peaks) -> tuple[Bound, float]:
-    """What an operation takes at least, and on what: arithmetic of products, and what no cache can hold.
+    """Return what an operation takes at least, and on what: arithmetic of products, and what no cache can hold.
 
     Half as many numbers of 64 bits as of 32 go into a vector register, so that their peak is half of it.
     """
@@ -210,7 +210,7 @@ def _title(first: Sequence[NumpyOperation], last: Sequence[NumpyOperation]) -> s
 
 
 def _waited_for_xla(document: RunDocument, spot: HotSpot, xla: Profile) -> float:
-    """Which part (0..1) of a place's time the main thread waited while XLA's threads ran instructions.
+    """Return which part (0..1) of a place's time the main thread waited while XLA's threads ran instructions.
 
     That is as much of its waiting below JAX as XLA was at work in the window: compilations are outside of it.
     """
@@ -247,7 +247,7 @@ def _xla_rows(xla: Profile, seconds: float) -> Iterator[AccountRow]:
 
 
 def _by_operation(document: RunDocument, spot: HotSpot, row: AccountRow) -> Iterator[AccountRow]:
-    """The row of a line as one for each operation that the line calls, and what is left of it."""
+    """Yield the row of a line as one for each operation that the line calls, and what is left of it."""
     profile = next((one for one in document.profiles if one.kind == "line-operators"), None)
     here = [
         one
@@ -286,7 +286,7 @@ def _operation_row(one: Hotspot, where: Place, seconds: float, peaks: Peaks | No
 def _shares_of_peaks(
     counters: Mapping[str, float], seconds: float, peaks: Peaks | None
 ) -> Iterator[tuple[Bound, float]]:
-    """How near (0..1) to each peak an operation was; above 1 where its data came from a cache."""
+    """Yield how near (0..1) to each peak an operation was; above 1 where its data came from a cache."""
     if peaks is None or seconds <= 0:
         return
     if (flop := counters.get("flop_fp32")) and peaks.flops_f32_all:

@@ -34,7 +34,7 @@ class RepeatedLoop:
 
     @property
     def place(self) -> Place:
-        """The line of the loop."""
+        """Return the line of the loop."""
         return Place(function=self.loop.function, file=self.loop.file, line=self.loop.line)
 
 

@@ -11,7 +11,7 @@ MOST_ROWS = 20
 
 
 def with_rest(rows: Iterable[AccountRow], seconds: float) -> tuple[AccountRow, ...]:
-    """The largest rows, and one of all others; what they lack to the step is in it, too."""
+    """Return the largest rows, and one of all others; what they lack to the step is in it, too."""
     ordered = sorted(rows, key=lambda row: -row.seconds)
     shown = [row for row in ordered[:MOST_ROWS] if row.seconds >= LEAST * seconds]
     rest = seconds - sum(row.seconds for row in shown)

@@ -28,7 +28,7 @@ def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ..
 
 
 def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRow]:
-    """The places of a traced program that lead to no step, and its imports."""
+    """Yield the places of a traced program that lead to no step, and its imports."""
     run = evidence_of(document)
     launching = {(place.file, place.line) for place, _ in dispatching_lines(document)}
     for spot in document.hot_spots:
@@ -43,7 +43,7 @@ def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRo
 
 
 def _outside(document: RunDocument, account: Account) -> Iterator[AccountRow]:
-    """The places outside of the loop that the account is of, with what of them is no part of it."""
+    """Yield the places outside of the loop that the account is of, with what of them is no part of it."""
     kept = {
         (row.where, row.does): row.seconds * account.repeats for row in account.rows if row.kind == "host"
     }

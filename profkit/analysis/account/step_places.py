@@ -133,7 +133,7 @@ def _compiled_in(one: LineSamples) -> float:
 
 
 def _is_jax(one: LineSamples) -> bool:
-    """Whether most of a line's time is in JAX, or in what is built on it."""
+    """Return whether most of a line's time is in JAX, or in what is built on it."""
     inside = sum(
         callee.value for callee in one.callees if _JAX.search((callee.file or "").replace("\\", "/"))
     )
@@ -141,12 +141,14 @@ def _is_jax(one: LineSamples) -> bool:
 
 
 def is_loader(file: str | None) -> bool:
-    """Whether a file is part of torch's loader of data."""
+    """Return whether a file is part of torch's loader of data."""
     return _LOADER in (file or "").replace("\\", "/")
 
 
 def leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
-    """Whether a place belongs to what is repeated: True through a loader of torch, False without; None: it does not.
+    """Return whether a place belongs to what is repeated: True through a loader of torch, False without; None.
+
+    It does not.
 
     It does where one of its callers is a loader, or stands among the lines of a function that use the device.
     """
@@ -166,14 +168,14 @@ def leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
 
 
 def _is_among(around: Sequence[int], number: int, lines: Sequence[LineSamples]) -> bool:
-    """Whether a line of a function lies between those that use the device, or in the same loop."""
+    """Return whether a line of a function lies between those that use the device, or in the same loop."""
     loops = {one.line: one.code.loop for one in lines if one.code is not None}
     heads = [head for line in around if (head := loops.get(line)) is not None]
     return min(*heads, *around) <= number <= max(around) if heads else min(around) <= number <= max(around)
 
 
 def _calls_torch_only_there(file: str | None, function: str | None, trace: GpuTrace | None) -> bool:
-    """Whether a function uses the device itself, and does not only make tensors on the host."""
+    """Return whether a function uses the device itself, and does not only make tensors on the host."""
     return trace is not None and any(
         (one.file, one.function) == (file, function) and (one.launches or one.waits or one.transfers)
         for one in trace.lines

@@ -35,7 +35,7 @@ _SYSTEM = re.compile(r"macOS (\d+(?:\.\d+)*)")
 
 
 def _metal_values(document: RunDocument) -> dict[str, str | None]:
-    """The fields that only Instruments tells, and those that only Metal does."""
+    """Return the fields that only Instruments tells, and those that only Metal does."""
     facts = document.facts
     system = _SYSTEM.match(facts.get("system", ""))
     return {
@@ -59,7 +59,7 @@ def program_of(workload: Workload) -> str | None:
 
 
 def arguments_of(workload: Workload) -> str | None:
-    """The words behind the program, with paths below its folder or the working folder relative to that.
+    """Return the words behind the program, with paths below its folder or the working folder relative to that.
 
     `NO_ARGUMENTS` where there are none; None where the command is not known.
     """
@@ -87,7 +87,7 @@ def _program_and_arguments(workload: Workload) -> tuple[tuple[str, ...], tuple[s
 
 
 def _last_name(word: str) -> str:
-    """A path's last name; code of `-c` and names of modules as they are."""
+    """Return a path's last name; code of `-c` and names of modules as they are."""
     return os.path.basename(word) if re.fullmatch(r"[^\s]*/[^\s/]+", word) else word
 
 
@@ -103,7 +103,7 @@ GIB = 1 << 30
 
 
 def values_of(document: RunDocument) -> dict[str, str]:
-    """The fields that this document tells, by name."""
+    """Return the fields that this document tells, by name."""
     machine = document.machine
     values: dict[str, str | None] = {
         **(
@@ -140,7 +140,7 @@ def _machine(machine: Machine) -> dict[str, str | None]:
 
 
 def _simulated_caches(facts: Mapping[str, str]) -> str | None:
-    """The caches that a callgrind report says it simulated: all that a bare report tells of its machine."""
+    """Return the caches that a callgrind report says it simulated: all that a bare report tells of its machine."""
     levels = ("D1 cache", "LL cache", "L2 cache", "L3 cache")
     caches = [f"{name}: {value.partition(',')[0]}" for name, value in facts.items() if name in levels]
     return ", ".join(caches) or None
@@ -184,7 +184,7 @@ def _workload(document: RunDocument) -> dict[str, str | None]:
 
 
 def _regions(document: RunDocument) -> list[str]:
-    """What was timed by name; the cases of a sweep, which are thousands, as so many of each group."""
+    """Return what was timed by name; the cases of a sweep, which are thousands, as so many of each group."""
     cases = Counter(timing.group for timing in document.timings if timing.group is not None)
     alone = [timing.name for timing in document.timings if timing.group is None]
     return sorted([*alone, *(f"{group} ({count})" for group, count in cases.items())])
@@ -215,7 +215,7 @@ def _mode(document: RunDocument) -> dict[str, str | None]:
 
 
 def _measuring_tools(document: RunDocument) -> set[str]:
-    """The tools that a report without a run comes from."""
+    """Return the tools that a report without a run comes from."""
     tools = {reading.source.tool for reading in document.readings} | set(document.tools)
     if document.trace is not None:
         tools.add(document.trace.tool)
@@ -223,7 +223,7 @@ def _measuring_tools(document: RunDocument) -> set[str]:
 
 
 def _versions(document: RunDocument) -> dict[str, str | None]:
-    """The major versions of the tools that have a field of their own, all versions, and those of packages."""
+    """Return the major versions of the tools that have a field of their own, all versions, and those of packages."""
     tools, packages = document.tools, document.packages
     values: dict[str, str | None] = {}
     for field in all_fields():
@@ -237,7 +237,7 @@ def _versions(document: RunDocument) -> dict[str, str | None]:
 
 
 def _distinct_values(values: Iterator[str | None] | tuple[str | None, ...]) -> str | None:
-    """The one value of all, or the different ones in order; None where there is none."""
+    """Return the one value of all, or the different ones in order; None where there is none."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None
 
 
@@ -249,7 +249,7 @@ ID_LENGTH = 12  # hexadecimal digits: two of a thousand machines share one in 1 
 
 
 def fingerprint_of(document: RunDocument) -> tuple[Feature, ...]:
-    """What `document` says of every field; a field that it says nothing of has the value None.
+    """Return what `document` says of every field; a field that it says nothing of has the value None.
 
     Works on a run of any age, an unfinished one, and a report of any tool. Nothing in it names the machine, its user
     or a folder.
@@ -286,7 +286,7 @@ class ComparedField:
 
 @lru_cache(maxsize=1)
 def all_fields() -> Mapping[str, ComparedField]:
-    """Every field by its name, in the order of the file."""
+    """Return every field by its name, in the order of the file."""
     rows = load_yaml(Path(__file__).with_name("fields.yaml"))
     return {name: ComparedField(name, **row) for name, row in rows.items()}
 
@@ -297,7 +297,7 @@ _WEIGHT: dict[Tier, int] = {"must": 0, "should": 1}
 def fingerprint_differences(
     baseline: tuple[Feature, ...], candidate: tuple[Feature, ...]
 ) -> tuple[Difference, ...]:
-    """Every field in which they differ, the weightiest first.
+    """Return every field in which they differ, the weightiest first.
 
     A `must` field that only one of the two tells is no difference but a doubt: it comes as `should`, and says so. So
     are arguments that may differ only in what is masked. What neither tells, and what a later profkit added, is passed
@@ -319,7 +319,7 @@ def fingerprint_differences(
 
 
 def shown_features(features: tuple[Feature, ...]) -> tuple[Feature, ...]:
-    """The fields as others may see them: of the command what is known to be harmless, else a mask."""
+    """Return the fields as others may see them: of the command what is known to be harmless, else a mask."""
     values = _values(features)
     program, arguments = (_words(values.get(name) or "") for name in _OF_COMMAND)
     if values.get(_OF_COMMAND[1]) == NO_ARGUMENTS:
@@ -346,5 +346,5 @@ def _words(text: str) -> list[str]:
 
 
 def _bare(words: str | None) -> list[str]:
-    """The words, of paths the last name: one out of the folder has lost the others with its mask."""
+    """Return the words, of paths the last name: one out of the folder has lost the others with its mask."""
     return [re.sub(r"[^=\s]*/(?=[^/])", "", word) for word in shlex.split(words or "")]

@@ -71,12 +71,12 @@ class OperationResult:
 
     @property
     def correct(self) -> bool:
-        """Whether every test that counts passed, and there is one."""
+        """Return whether every test that counts passed, and there is one."""
         return self.status == "passed"
 
     @property
     def is_decidable(self) -> bool:
-        """Whether it is in the denominators of operations: something of it was tested, or would be on a GPU."""
+        """Return whether it is in the denominators of operations: something of it was tested, or would be on a GPU."""
         return bool(self.counted or self.not_run)
 
     @property
@@ -86,17 +86,17 @@ class OperationResult:
 
 
 def counts(result: TestResult) -> bool:
-    """Whether the test is in the denominators."""
+    """Return whether the test is in the denominators."""
     return result.status not in UNDECIDED
 
 
 def is_timed_well(result: TestResult) -> bool:
-    """Whether its speed-up belongs in a mean: it is correct, and was timed."""
+    """Return whether its speed-up belongs in a mean: it is correct, and was timed."""
     return result.status == "passed" and result.speedup is not None
 
 
 def operation_results(document: EvaluationDocument) -> tuple[OperationResult, ...]:
-    """Every operation, in the order of the evaluation."""
+    """Return every operation, in the order of the evaluation."""
     groups: dict[str, list[TestResult]] = defaultdict(list)
     for result in document.results:
         groups[result.test.operation].append(result)
@@ -146,7 +146,7 @@ def _largest(values: Iterable[float | None]) -> float | None:
 
 
 def _bound_share(results: Sequence[TestResult]) -> float | None:
-    """The least times by the roofline over the measured ones, each summed over the tests that have both.
+    """Return the least times by the roofline over the measured ones, each summed over the tests that have both.
 
     A time that is below its bound by the error of a measurement is at its bound.
     """
@@ -185,7 +185,7 @@ class EvaluationScores:
 def scores_of(
     document: EvaluationDocument, operations: Sequence[OperationResult] | None = None
 ) -> EvaluationScores:
-    """The scores; `operations` where they are known already."""
+    """Return the scores; `operations` where they are known already."""
     operations = operation_results(document) if operations is None else operations
     counted = [one for one in operations if one.is_decidable]
     timed = [result for result in document.results if is_timed_well(result)]
@@ -230,7 +230,10 @@ def fast_p(operations: Sequence[OperationResult], p: float) -> float | None:
 
 
 def slowest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult, ...]:
-    """The tests whose kernels take longest, one of each operation before a second of any: three of one tell less."""
+    """Return the tests whose kernels take longest, one of each operation before a second of any.
+
+    Three of one tell less.
+    """
     seen: Counter[str] = Counter()
     ranked = []
     for result in sorted(filter(is_timed_well, document.results), key=lambda each: -(each.seconds or 0.0)):
@@ -269,12 +272,15 @@ def speed_word(value: float, low: float | None, high: float | None, floor: float
 
 
 def doubted(speedup: Speedup) -> Speedup:
-    """The speed-up of which something is known that its pairs do not show: AMBIGUOUS, and as low or as high as 1."""
+    """Return the speed-up of which something is known that its pairs do not show.
+
+    AMBIGUOUS, and as low or as high as 1.
+    """
     return replace(speedup, low=min(1.0, speedup.low), high=max(1.0, speedup.high), word="AMBIGUOUS")
 
 
 def least_speedup(speedup: Speedup | MeanSpeedup | None) -> float:
-    """What it is surely faster than: at most 1 unless it is FASTER; 0 of what has no interval, and of None."""
+    """Return what it is surely faster than: at most 1 unless it is FASTER; 0 of what has no interval, and of None."""
     if speedup is None or speedup.low is None or (isinstance(speedup, Speedup) and speedup.pairs < 2):
         return 0.0
     return speedup.low if speedup.word == "FASTER" else min(1.0, speedup.low)
@@ -297,7 +303,9 @@ class LogInterval(NamedTuple):
 
 
 def log_interval(speedup: Speedup) -> LogInterval | None:
-    """The interval of the logarithm around that of the median, 1 within it where it is AMBIGUOUS; None without one.
+    """Return the interval of the logarithm around that of the median, 1 within it where it is AMBIGUOUS.
+
+    None without one.
 
     One pair of times has none.
     """
@@ -340,13 +348,13 @@ def word_of_parts(
 
 
 def mean_speedup(results: Iterable[TestResult], floor: float, *, unchanged: int = 0) -> MeanSpeedup | None:
-    """The geometric mean of the results that have a speed-up; None without any. See `mean_of_speedups`."""
+    """Return the geometric mean of the results that have a speed-up; None without any. See `mean_of_speedups`."""
     speedups = (result.speedup for result in results)
     return mean_of_speedups((one for one in speedups if one is not None), floor, unchanged=unchanged)
 
 
 def mean_of_speedups(speedups: Iterable[Speedup], floor: float, *, unchanged: int = 0) -> MeanSpeedup | None:
-    """The geometric mean of them, with its interval and word; None without any.
+    """Return the geometric mean of them, with its interval and word; None without any.
 
     That of one test has the test's own interval, and lopsided ones stay so. `unchanged` tests more have a speed-up of
     exactly 1: what failed, and falls back to PyTorch.

@@ -42,7 +42,7 @@ def bottleneck_of(document: RunDocument) -> Fact | None:
 
 
 def insight_of(document: RunDocument) -> Fact | None:
-    """The first thing to change with the most that it can win; None where nothing was found."""
+    """Return the first thing to change with the most that it can win; None where nothing was found."""
     if not document.insights:
         return None
     insight = document.insights[0]
@@ -71,7 +71,7 @@ class OwnKernels:
 
 
 def assess_own_kernels(launched: Sequence[tuple[str, float]]) -> OwnKernels | None:
-    """What `launched` says, names with their seconds on the device; None where nothing ran there.
+    """Return what `launched` says, names with their seconds on the device; None where nothing ran there.
 
     A library that is compiled from the author's own source (CUTLASS, Inductor) counts as own. Copies are nobody's
     kernels, and count as time.
@@ -128,14 +128,14 @@ def impossible_rate(
 
 
 def describe_host_time(seconds: float, launch_seconds: float) -> Fact | None:
-    """A remark where the host needs longer to launch a call than the device to run it (seconds)."""
+    """Return a remark where the host needs longer to launch a call than the device to run it (seconds)."""
     if launch_seconds <= seconds:
         return None
     return Fact.of("slow-launches", launch=launch_seconds, seconds=seconds)
 
 
 def kept_bound(bound: float | None, *seconds: float) -> float | None:
-    """The bound in seconds; None where one of these measured times is clearly below it: then it is none."""
+    """Return the bound in seconds; None where one of these measured times is clearly below it: then it is none."""
     if bound is None or any(each * NEAR_BOUND < bound for each in seconds):
         return None
     return bound

@@ -106,7 +106,7 @@ def evaluate_kernel_targets(
 
 
 def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
-    """A report without any kernel meets no target: nothing is known of it."""
+    """Return a report without any kernel meets no target: nothing is known of it."""
     if document.plan is not None or document.passes:
         return ()  # a run says it of its passes
     if any(timing.group is not None for timing in document.timings):
@@ -217,7 +217,7 @@ def _deciding_value(judged: Sequence[_KernelVerdict]) -> float | None:
 
 
 def _kernel_list(judged: Sequence[_KernelVerdict]) -> Fact:
-    """The largest ones with their values, and how many more there are."""
+    """Return the largest ones with their values, and how many more there are."""
     ranked = sorted(judged, key=lambda kernel: -kernel.share)
     parts = [
         Fact.of(
@@ -237,7 +237,10 @@ def _total_share(judged: Sequence[_KernelVerdict]) -> float:
 
 
 def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) -> Reading:
-    """Why a kernel has no counters: what became of the pass that counts; of a report the line that counts them."""
+    """Return why a kernel has no counters: what became of the pass that counts.
+
+    Of a report the line that counts them.
+    """
     missing = absent_reading(document, target.metric, "counters", scope)
     if document.plan is not None or document.passes:
         return missing
@@ -246,7 +249,7 @@ def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) 
 
 
 def evaluate_run(document: RunDocument, targets: Sequence[Target], count: str = "") -> tuple[Verdict, ...]:
-    """The verdicts on an enriched and summarized document; `count` is the line that counts kernels.
+    """Return the verdicts on an enriched and summarized document; `count` is the line that counts kernels.
 
     A run has a verdict on every target, since its summaries say also what was not read. A report has verdicts on the
     metrics that are in it, and on kernels for targets that are `always` judged.

@@ -53,7 +53,7 @@ def load_targets(
 
 @lru_cache(maxsize=4)
 def _default_targets(path: Path) -> Mapping[str, Target]:
-    """The targets of a file of profkit's own; what does not fit there raises TypeError or ValueError."""
+    """Return the targets of a file of profkit's own; what does not fit there raises TypeError or ValueError."""
     rows = load_yaml(path)
     shared = {name: _check(row) for name, row in rows.get("checks", {}).items()}
     return {name: _default_target(name, dict(row), shared) for name, row in rows["targets"].items()}
@@ -143,7 +143,7 @@ def _new_target(name: str, value: YamlValue, targets: Mapping[str, Target]) -> T
 
 
 def _change_target(target: Target, value: YamlValue) -> Target:
-    """The target with what `value` says."""
+    """Return the target with what `value` says."""
     keys = _short_form(value) or value.mapping(f"target {target.name!r}", _OF_USER)
     if "metric" in keys:
         about = metric_name(keys["metric"], "metric")
@@ -178,7 +178,7 @@ def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
 
 
 def metric_name(value: YamlValue, what: str) -> str:
-    """The name of a metric that is known."""
+    """Return the name of a metric that is known."""
     try:
         return metric(value.text(what)).name
     except UsageError as error:
@@ -213,7 +213,7 @@ class YamlValue:
         raise UsageError(f"{self.file}, line {self.line}: {message}", fix)
 
     def mapping(self, what: str, allowed: Sequence[str] | None = None) -> dict[str, YamlValue]:
-        """The content as a mapping with such keys; an empty file or value is an empty one."""
+        """Return the content as a mapping with such keys; an empty file or value is an empty one."""
         content = {} if self.content is None else self.content
         if not isinstance(content, dict):
             self.refuse(f"{what} must be a mapping", "key: value")
@@ -225,7 +225,7 @@ class YamlValue:
         return content
 
     def items(self, what: str) -> list[YamlValue]:
-        """The content as a list; a single value is a list of one."""
+        """Return the content as a list; a single value is a list of one."""
         if self.content is None:
             return []
         if isinstance(self.content, dict):
@@ -233,13 +233,13 @@ class YamlValue:
         return self.content if isinstance(self.content, list) else [self]
 
     def text(self, what: str) -> str:
-        """The content as text."""
+        """Return the content as text."""
         if not isinstance(self.content, str):
             self.refuse(f"{what} must be text", 'write it in quotes: "..."')
         return self.content
 
     def number(self, what: str) -> float:
-        """The content as a finite number."""
+        """Return the content as a finite number."""
         value = self.content
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self.refuse(f"{what} must be a number", "a number without quotes, such as 2.5")
@@ -254,7 +254,7 @@ class YamlValue:
         return self.content
 
     def one_of(self, what: str, words: tuple[str, ...]) -> str:
-        """The content as one of `words`."""
+        """Return the content as one of `words`."""
         word = self.text(what)
         if word not in words:
             self.refuse(f"{what} is {word!r}, not {' or '.join(words)}", words[0])
@@ -262,7 +262,7 @@ class YamlValue:
 
 
 def read_yaml(path: Path) -> YamlValue:
-    """The content of a YAML file. Raises UsageError, with the line, for what is no document of plain data."""
+    """Return the content of a YAML file. Raises UsageError, with the line, for what is no document of plain data."""
     try:
         text = read_bounded(path, SIZE_LIMIT).decode("utf-8-sig")
     except OSError as error:

@@ -13,7 +13,7 @@ SURE = 60.0  # %: below it a unit is not what limits a kernel
 
 
 def nsight_findings(run: RunEvidence) -> Iterator[Insight]:
-    """The rules with the largest estimates, of the kernels that are worth a conclusion."""
+    """Yield the rules with the largest estimates, of the kernels that are worth a conclusion."""
     for kernel in run.kernels:
         rules = [
             rule

@@ -54,7 +54,7 @@ def insight_on(
     where: Place | None = None,
     change: str = "",
 ) -> Insight:
-    """An insight on one kernel, at `where` in it; its name and share of the GPU time are those of the place.
+    """Return an insight on one kernel, at `where` in it; its name and share of the GPU time are those of the place.
 
     Without a `change` that of the rule.
     """
@@ -66,7 +66,7 @@ def insight_on(
 def insight_at(
     rule: str, title: str, evidence: str, where: Place | None = None, gain: Gain | None = None
 ) -> Insight:
-    """An insight on a line of the program or on all of it; what to change are the words of its rule."""
+    """Return an insight on a line of the program or on all of it; what to change are the words of its rule."""
     change = next(
         texts[rule] for kind, texts in texts_by_language().items() if kind in OF_PROGRAMS and rule in texts
     )
@@ -82,7 +82,7 @@ PIPES = (
 
 
 def next_roof(kernel: KernelEvidence, relieves: Collection[str]) -> tuple[str, float]:
-    """The unit that is busiest of those whose work a change leaves as it is, and how busy it is (0..1)."""
+    """Return the unit that is busiest of those whose work a change leaves as it is, and how busy it is (0..1)."""
     units = {title: busy for title, busy in unit_utilization(kernel).items() if title not in relieves}
     title = max(units, key=lambda one: units[one], default="")
     return title, min(1.0, units.get(title, 0.0) / 100)

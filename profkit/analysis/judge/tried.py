@@ -45,7 +45,7 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
 
 
 def _outweighs(one: Insight, seen: float) -> bool:
-    """Whether an insight names a cause that could win far more than what was `seen` (0..1)."""
+    """Return whether an insight names a cause that could win far more than what was `seen` (0..1)."""
     return one.rule != "hot-spot" and one.gain is not None and one.gain.at_most >= OUTWEIGHS * seen
 
 

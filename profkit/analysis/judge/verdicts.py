@@ -37,7 +37,7 @@ _NOTHING = TargetContext()
 
 
 def context_of(document: RunDocument) -> TargetContext:
-    """The context that an enriched document gives."""
+    """Return the context that an enriched document gives."""
     precision = document.timings[0].precision if document.timings else None
     hottest, share, sampled = _hottest_functions(document)
     return TargetContext(
@@ -89,7 +89,7 @@ LEAST_PLACE = 0.2
 
 
 def _reading_of_place(target: Target, readings: Sequence[Reading], context: TargetContext) -> Reading | None:
-    """The value of the function that takes most of the time; None where none does, or it has no such value."""
+    """Return the value of the function that takes most of the time; None where none does, or it has no such value."""
     if "function" not in target.scopes or not context.hottest or context.hottest_share < LEAST_PLACE:
         return None
     reading = best_reading(readings, target.metric, context.hottest[:1])
@@ -97,12 +97,12 @@ def _reading_of_place(target: Target, readings: Sequence[Reading], context: Targ
 
 
 def _is_surer(of_run: Reading, of_place: Reading) -> bool:
-    """Whether the run's own value was counted on the chip, and that of the place is simulated."""
+    """Return whether the run's own value was counted on the chip, and that of the place is simulated."""
     return of_run.value is not None and QUALITY_ORDER[of_run.quality] < QUALITY_ORDER[of_place.quality]
 
 
 def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
-    """The reading of every scope that has a value; without any the first that says why."""
+    """Return the reading of every scope that has a value; without any the first that says why."""
     by_scope: dict[Scope, list[Reading]] = {}
     for reading in readings:
         scope = reading.scope
@@ -278,7 +278,7 @@ def _value_fact(target: Target, reading: Reading) -> Fact:
 
 
 def _multiplexing_warning(reading: Reading, threshold: float) -> Fact | None:
-    """Why a multiplexed value decides nothing: what happened while it was not counted could turn the verdict.
+    """Return why a multiplexed value decides nothing: what happened while it was not counted could turn the verdict.
 
     Within (1 - share) of the threshold, relative: a ratio was seen 2.7 times off at a third of the time.
     """
@@ -290,7 +290,10 @@ def _multiplexing_warning(reading: Reading, threshold: float) -> Fact | None:
 
 
 def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Reading]) -> Fact | None:
-    """Why a value over the median time decides nothing: the time's interval holds both sides of the threshold."""
+    """Return why a value over the median time decides nothing.
+
+    The time's interval holds both sides of the threshold.
+    """
     interval = best_reading(
         [r for r in readings if r.value is not None], "time.interval", scopes_around(reading.scope, readings)
     )
@@ -315,7 +318,7 @@ def _advice(
 
 
 def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
-    """The lower ceiling: where the roofline's share is more than the peak's, that of memory is below it."""
+    """Return the lower ceiling: where the roofline's share is more than the peak's, that of memory is below it."""
     values = {
         r.metric: r.value
         for r in readings

@@ -20,18 +20,18 @@ def texts_by_language() -> Mapping[str, Mapping[str, str]]:
 
 
 def change_texts() -> tuple[str, ...]:
-    """The names of all changes, and what each says: texts that no program and no report can have written."""
+    """Return the names of all changes, and what each says: texts that no program and no report can have written."""
     return tuple(text for texts in texts_by_language().values() for item in texts.items() for text in item)
 
 
 def words(name: str, language: str = "cuda") -> str:
-    """The change of this name, in the words of `language`; where it has none, those for any other rule."""
+    """Return the change of this name, in the words of `language`; where it has none, those for any other rule."""
     texts = texts_by_language()[language]
     return texts[name] if name in texts else texts["otherwise"]
 
 
 def change_in(language: Language, rule: str, change: str) -> str:
-    """The change of a rule for a kernel that was written in `language`."""
+    """Return the change of a rule for a kernel that was written in `language`."""
     return change if language == "cuda" else words(rule, language)
 
 

@@ -16,7 +16,7 @@ _BEHIND = re.compile(r"(?: \(\d[\dx]* of \d[\dx]*\))?(?: #\d+)?$")
 
 
 def short_name(name: str, width: int = WIDTH) -> str:
-    """The name without return type, namespaces, parameters and plumbing, in at most `width` characters.
+    """Return the name without return type, namespaces, parameters and plumbing, in at most `width` characters.
 
     >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, char*>(int)")
     'vectorized_elementwise_kernel<4, AddFunctor<float>, char*>'
@@ -56,7 +56,7 @@ def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tupl
 
 
 def narrower(label: str, width: int) -> str:
-    """A label of `labels` in less room: the signature shortened as one, grid and block behind it kept."""
+    """Return a label of `labels` in less room: the signature shortened as one, grid and block behind it kept."""
     suffix = _BEHIND.search(label)
     behind = suffix[0] if suffix is not None else ""
     if len(behind) > width - 8:

@@ -36,7 +36,9 @@ _NUMBER = re.compile(r"^(-?\d+)[uUlL]+$")
     maxsize=32768
 )  # more than a report has kernels: asked in turn, a smaller cache would hold none of them
 def fitting_form(name: str, width: int) -> tuple[str, bool]:
-    """The first form of the name of at most `width` characters, and True; the last, and False, where none is so short.
+    """Return the first form of the name of at most `width` characters, and True.
+
+    The last, and False, where none is so short.
 
     Forms are made one by one: of 10,000 names with ten forms each most would be made for nothing.
     """
@@ -48,7 +50,7 @@ def fitting_form(name: str, width: int) -> tuple[str, bool]:
 
 
 def name_forms(name: str) -> Iterator[str]:
-    """The short name with ever less detail; at least one, none of them empty."""
+    """Yield the short name with ever less detail; at least one, none of them empty."""
     plain = plain_name(name)
     parts = _parts(plain) if re.match(r"[A-Za-z_]", plain) else None
     yielded: set[str] = set()
@@ -91,7 +93,7 @@ def bare_name(name: str) -> str:
 
 
 def _by_detail(parts: list[NamePart]) -> Iterator[str]:
-    """What is worth most stands first: names before numbers, what is launched before what launches it."""
+    """Yield what is worth most stands first: names before numbers, what is launched before what launches it."""
     for depth in (DETAIL, DETAIL - 1):
         yield _told(parts, depth)
     core = _core(parts)
@@ -109,7 +111,7 @@ def _by_detail(parts: list[NamePart]) -> Iterator[str]:
 
 
 def _core(parts: list[NamePart]) -> NamePart:
-    """The part that names the kernel, out of the shells that launch it."""
+    """Return the part that names the kernel, out of the shells that launch it."""
     named = _steps(parts)
     last = named[-1] if named else parts[-1]
     if last.args and (last.text in _SHELLS or last.text.startswith("enable_")):
@@ -124,7 +126,7 @@ def _steps(parts: list[NamePart]) -> list[NamePart]:
 
 
 def _named(parts: list[NamePart]) -> str:
-    """The name without arguments, as `_told` begins it."""
+    """Return the name without arguments, as `_told` begins it."""
     return _told(parts, 0).removesuffix("<…>")
 
 
@@ -137,7 +139,7 @@ def _plain_number(argument: TypeArgument) -> bool:
 
 
 def _told(parts: list[NamePart], depth: int) -> str:
-    """The qualified name with `depth` levels of template arguments."""
+    """Return the qualified name with `depth` levels of template arguments."""
     named = _steps(parts)
     inner = next((part for part in reversed(parts) if part.text == "lambda"), None)
     if not named:
@@ -215,7 +217,7 @@ class TypeArgument:
 
 
 def plain_name(name: str) -> str:
-    """The name on one line without anonymous namespaces and casts, mangled symbols by their last plain name."""
+    """Return the name on one line without anonymous namespaces and casts, mangled symbols by their last plain name."""
     text = _ANONYMOUS.sub("", " ".join(name[:LONGEST].split()))
     if text.startswith("_Z"):
         text = _of_mangled(text)
@@ -224,7 +226,7 @@ def plain_name(name: str) -> str:
 
 
 def _of_mangled(text: str) -> str:
-    """The last plain name of an Itanium symbol that nobody demangled: enough to be known by."""
+    """Return the last plain name of an Itanium symbol that nobody demangled: enough to be known by."""
     rest, last = re.sub(r"^_ZN?K?", "", text), ""
     while part := re.match(r"(?:S[t_a]|L)?(\d{1,4})(?=[A-Za-z_])", rest):
         begin, length = part.end(), int(part[1])
@@ -235,7 +237,10 @@ def _of_mangled(text: str) -> str:
 
 
 def _parts(text: str) -> list[NamePart] | None:
-    """The qualified name of a signature without what stands before and behind it; None where it is no signature."""
+    """Return the qualified name of a signature without what stands before and behind it.
+
+    None where it is no signature.
+    """
     reader = _Reader(_TOKEN.findall(text))
     words = reader.type(DEEPEST)
     places = [number for number, item in enumerate(words.items) if isinstance(item, list)]
@@ -248,7 +253,7 @@ def _parts(text: str) -> list[NamePart] | None:
 
 
 def _plain_words(argument: TypeArgument) -> bool:
-    """Whether this is text with blanks in it, and not a return type before a name."""
+    """Return whether this is text with blanks in it, and not a return type before a name."""
     words = [item for item in argument.items if isinstance(item, list)]
     head, last = words[:-1], words[-1]
     if not head or (len(last) > 1 and not any(part.params is not None for part in last)):

@@ -84,12 +84,12 @@ _EACH = (4, 8, 16)  # elements of a thread, by the version of PyTorch
 
 
 def is_tuning_kernel(name: str) -> bool:
-    """Whether a kernel is launched only while others are chosen or timed, by its name alone."""
+    """Return whether a kernel is launched only while others are chosen or timed, by its name alone."""
     return _OF_TUNERS.match(name.strip()) is not None
 
 
 def tuning_kernels(trace: GpuTrace) -> frozenset[Kernel]:
-    """The kernels of a trace that are launched only while others are chosen or timed: no work of the program.
+    """Return the kernels of a trace that are launched only while others are chosen or timed: no work of the program.
 
     A fill of the size with which caches are flushed is one where a kernel follows each that is no library's.
     """
@@ -114,14 +114,14 @@ def _flushes_caches(kernel: Kernel) -> bool:
 
 
 def is_initialiser(name: str) -> bool:
-    """Whether it is a kernel of PyTorch that fills a tensor with random numbers: the set-up of a program."""
+    """Return whether it is a kernel of PyTorch that fills a tensor with random numbers: the set-up of a program."""
     return (
         kernel_owner(name) == "random" and re.search(r"distribution_(nullary_|elementwise)", name) is not None
     )
 
 
 def owner_title(owner: KernelOwner) -> str:
-    """The owner as people call it."""
+    """Return the owner as people call it."""
     return next((title for name, title, _ in _PATTERNS if name == owner), "your own")
 
 
@@ -133,5 +133,5 @@ def computes_products(name: str) -> bool:
 
 
 def is_matrix_product(name: str) -> bool:
-    """Whether the name is that of a library's matrix product."""
+    """Return whether the name is that of a library's matrix product."""
     return kernel_owner(name) in ("cublas", "cutlass") and re.search(r"gemm|nvjet|cutlass", name) is not None

@@ -44,7 +44,7 @@ def _catalogue() -> Mapping[str, MetricInfo]:
 
 
 def impossible(info: MetricInfo, value: float) -> Fact | None:
-    """Why the metric cannot have this value; None where it can."""
+    """Return why the metric cannot have this value; None where it can."""
     if value != value or value in (float("inf"), float("-inf")):
         return Fact("not-a-number")
     # A ratio of two counters that stop a moment apart may pass its bound by a hair.
@@ -57,12 +57,12 @@ def impossible(info: MetricInfo, value: float) -> Fact | None:
 
 
 def all_metrics() -> tuple[MetricInfo, ...]:
-    """All metrics in the order of the catalogue."""
+    """Return all metrics in the order of the catalogue."""
     return tuple(_catalogue().values())
 
 
 def metric(name: str) -> MetricInfo:
-    """The metric called `name`. Raises UsageError with the nearest known name when there is none."""
+    """Return the metric called `name`. Raises UsageError with the nearest known name when there is none."""
     try:
         return _catalogue()[name]
     except KeyError:
@@ -72,7 +72,7 @@ def metric(name: str) -> MetricInfo:
 
 
 def find_metric(name: str) -> MetricInfo | None:
-    """The metric called `name`; None where the catalogue has none."""
+    """Return the metric called `name`; None where the catalogue has none."""
     return _catalogue().get(name)
 
 
@@ -83,13 +83,13 @@ def direction_of(name: str) -> Direction:
 
 
 def title_of(name: str) -> str:
-    """The title; the name itself for a metric that the catalogue does not know."""
+    """Return the title; the name itself for a metric that the catalogue does not know."""
     known = _catalogue().get(name)
     return known.title if known is not None else name
 
 
 def nearest_metric(name: str) -> str | None:
-    """The known name most like `name` (itself when it is known), or None when nothing is like it."""
+    """Return the known name most like `name` (itself when it is known), or None when nothing is like it."""
     import difflib  # here: only a wrong name needs it
 
     known = _catalogue()

@@ -95,7 +95,7 @@ def derive(
 
 
 def _as_counted(counter: Counter) -> Counter:
-    """The counter, without its value where nothing can have been counted so."""
+    """Return the counter, without its value where nothing can have been counted so."""
     value, fault = counter.value, None
     if value is None:
         return counter
@@ -119,7 +119,7 @@ def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Itera
 def _hybrid_readings(
     members: Sequence[Counter], pmus: Sequence[str], scope: Scope, facts: _Facts
 ) -> list[Reading]:
-    """Those of the PMU that did most; what needs none of its counters is of the whole machine."""
+    """Return those of the PMU that did most; what needs none of its counters is of the whole machine."""
     main, share = _main_pmu(members, pmus, facts.table)
     of = Fact.of("of-pmu", pmu=main, share=share or 0.0)
     index = _index([c for c in members if c.pmu in (main, None)], facts.table)
@@ -136,7 +136,7 @@ def _hybrid_readings(
 def _main_pmu(
     members: Sequence[Counter], pmus: Sequence[str], table: FormulaTable
 ) -> tuple[str, float | None]:
-    """The PMU with most cycles (or, without cycles, most instructions) and its share of them."""
+    """Return the PMU with most cycles (or, without cycles, most instructions) and its share of them."""
     for anchor in ("cycles", "instructions"):
         work = {
             c.pmu: c.value
@@ -246,7 +246,10 @@ def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, Fact |
 
 
 def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
-    """Whether all that stands above the line of one formula was asked for: a clock alone is no arithmetic rate."""
+    """Return whether all that stands above the line of one formula was asked for.
+
+    A clock alone is no arithmetic rate.
+    """
     return any(all(table.resolve(name) in index for name in way.over.names) for way in ways)
 
 
@@ -266,7 +269,7 @@ def _share(way: Formula, index: Mapping[str, Counter], table: FormulaTable) -> f
 def _why_not(
     ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable
 ) -> tuple[Fact, Formula | None]:
-    """What stood in the way of the formula that came closest, counter by counter."""
+    """Return what stood in the way of the formula that came closest, counter by counter."""
     if not ways:
         return Fact("no-event"), None
 
@@ -288,7 +291,7 @@ def _why_not(
 
 
 def _zero(way: Formula, counts: Sum) -> Fact:
-    """What it says that these counts are 0."""
+    """Return what it says that these counts are 0."""
     return Fact(way.zero) if way.zero else Fact.of("is-zero", counts=counts.text)
 
 

@@ -47,7 +47,7 @@ class Sum:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The counters it needs, each once, in the order they are written."""
+        """Return the counters it needs, each once, in the order they are written."""
         return tuple(dict.fromkeys(name for term in self.terms for name in term.names))
 
     def value(self, counts: Mapping[str, float]) -> float:
@@ -75,7 +75,7 @@ class Formula:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All counters it needs, each once."""
+        """Return all counters it needs, each once."""
         below = self.under.names if self.under is not None else ()
         condition = self.unless_zero.names if self.unless_zero is not None else ()
         above = (name for part in (self.over, *self.most_of) for name in part.names)
@@ -83,7 +83,7 @@ class Formula:
 
     @property
     def text(self) -> str:
-        """The formula as people write it."""
+        """Return the formula as people write it."""
         factor = "" if self.scale == 1 else f"{self.scale:g} * "
         if self.most_of:
             over = f"most({', '.join(part.text for part in self.most_of)})"
@@ -92,7 +92,7 @@ class Formula:
         return f"{factor}{over}" if self.under is None else f"{factor}{over} / {_divisor(self.under)}"
 
     def above(self, counts: Mapping[str, float]) -> float:
-        """What stands above the line, without the scale; `counts` must hold every name."""
+        """Return what stands above the line, without the scale; `counts` must hold every name."""
         return max(part.value(counts) for part in self.most_of or (self.over,))
 
 
@@ -142,11 +142,11 @@ class ConsistencyCheck:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The counters and metrics that it needs."""
+        """Return the counters and metrics that it needs."""
         return tuple(dict.fromkeys((*self.left.names, *self.right.names)))
 
     def sides(self, values: Mapping[str, float]) -> tuple[float, float] | None:
-        """The two sides where they contradict each other; None where they agree, or cannot be told."""
+        """Return the two sides where they contradict each other; None where they agree, or cannot be told."""
         if any(name not in values for name in self.names):
             return None
         left, right = self.left.value(values), self.right.value(values)
@@ -158,7 +158,7 @@ class ConsistencyCheck:
 
 @lru_cache(maxsize=4)
 def consistency_checks(tool: str) -> tuple[ConsistencyCheck, ...]:
-    """The checks of `tool`'s reports; none for a tool that has none."""
+    """Return the checks of `tool`'s reports; none for a tool that has none."""
     rows: list[dict[str, Any]] = load_yaml(Path(__file__).with_name("checks.yaml")).get(tool, [])
     return tuple(
         ConsistencyCheck(**{**row, "left": parse_sum(row["left"]), "right": parse_sum(row["right"])})
@@ -167,5 +167,5 @@ def consistency_checks(tool: str) -> tuple[ConsistencyCheck, ...]:
 
 
 def checked_counters(tool: str) -> frozenset[str]:
-    """The counters (not metrics) that the checks of `tool` need, so that its reader keeps them."""
+    """Return the counters (not metrics) that the checks of `tool` need, so that its reader keeps them."""
     return frozenset(name for check in consistency_checks(tool) for name in check.names if "__" in name)

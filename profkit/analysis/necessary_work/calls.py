@@ -85,12 +85,12 @@ class Tensor:
 
     @property
     def elements(self) -> int:
-        """How many numbers the shape has."""
+        """Return how many numbers the shape has."""
         return prod(self.shape)
 
     @property
     def bytes(self) -> float | None:
-        """What it takes in memory; None where its type is not known."""
+        """Return what it takes in memory; None where its type is not known."""
         count = self.elements if self.stored is None else min(self.stored, self.elements)
         return float(count * WIDTHS[self.type]) if self.type is not None else None
 
@@ -117,7 +117,7 @@ class OperationCall:
 
     @property
     def typed(self) -> bool:
-        """Whether the types of its tensors were recorded."""
+        """Return whether the types of its tensors were recorded."""
         lists = (one if isinstance(one, tuple) else (one,) for one in self.arguments)
         types = [one.type for several in lists for one in several if isinstance(one, Tensor)]
         return bool(types) and None not in types
@@ -270,7 +270,7 @@ def _unknown(dims: object) -> Argument:
 
 
 def _nested(text: str) -> list[Any] | None:
-    """The lists of numbers that a text is the beginning of, up to where the outermost ends."""
+    """Return the lists of numbers that a text is the beginning of, up to where the outermost ends."""
     outer: list[Any] = []
     stack: list[list[Any]] = []
     for sign in _SIZE.findall(text):

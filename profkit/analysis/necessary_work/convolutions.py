@@ -207,7 +207,7 @@ _BY_CHANNEL = _Places(4, 5, 6, bias=3)
 
 
 def _by_channel(call: OperationCall) -> NecessaryWork | None:
-    """A convolution of each channel for itself: its groups are the channels."""
+    """Return a convolution of each channel for itself: its groups are the channels."""
     data, weight = call.tensor(0), call.tensor(1)
     if data is None or weight is None or len(data.shape) < 3:
         return None

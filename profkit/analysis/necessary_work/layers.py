@@ -21,7 +21,10 @@ from profkit.analysis.necessary_work.work import (
 
 
 def _norm(parts: Sequence[int], statistics: int, flop: int) -> Rule:
-    """A norm over the last dimensions, or over groups: input and parameters read, the result and statistics written."""
+    """Return a norm over the last dimensions, or over groups.
+
+    Input and parameters read, the result and statistics written.
+    """
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         data, given = call.tensor(0), call.tensors(*parts)

@@ -99,7 +99,7 @@ def _view(of: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _moved(inputs: Sequence[Tensor], result: Tensor) -> float | None:
-    """The bytes of the inputs, of each memory once, and of the result."""
+    """Return the bytes of the inputs, of each memory once, and of the result."""
     kept: dict[object, Tensor] = {}
     for number, one in enumerate(inputs):
         key = one.source if isinstance(one, _Array) and one.source else number
@@ -187,7 +187,7 @@ class _Evaluation:
     # ------------------------------------------------------------ expressions
 
     def value(self, node: ast.expr) -> _Value:
-        """What an expression gives."""
+        """Return what an expression gives."""
         known = self._named(node)
         if known is not None:
             return known
@@ -243,7 +243,7 @@ class _Evaluation:
         return _Number("int", whole)
 
     def _part(self, node: ast.Subscript) -> Tensor:
-        """A view: whole axes, new ones, and single elements of an axis."""
+        """Return a view: whole axes, new ones, and single elements of an axis."""
         base = self.value(node.value)
         if not isinstance(base, Tensor):
             raise NotKnown
@@ -489,14 +489,14 @@ class _Evaluation:
 
 
 def _is_plain(target: ast.AST) -> bool:
-    """Whether a target only takes a name for what was made."""
+    """Return whether a target only takes a name for what was made."""
     if isinstance(target, ast.Tuple):
         return all(map(_is_plain, target.elts))
     return isinstance(target, (ast.Name, ast.Attribute))
 
 
 def _are_matrices(values: Sequence[_Value]) -> bool:
-    """Whether `dot` is the product of matrices and vectors: of more dimensions it takes each with each."""
+    """Return whether `dot` is the product of matrices and vectors: of more dimensions it takes each with each."""
     return all(isinstance(one, Tensor) and 1 <= len(one.shape) <= 2 for one in values)
 
 
@@ -524,7 +524,7 @@ def _integer(node: ast.AST) -> int | None:
 
 
 def _length(key: ast.Slice, size: int) -> int:
-    """How many elements a slice with written bounds has."""
+    """Return how many elements a slice with written bounds has."""
     parts = [key.lower, key.upper, key.step]
     numbers = [_integer(one) if one is not None else None for one in parts]
     if any(one is not None and number is None for one, number in zip(parts, numbers, strict=True)):
@@ -533,7 +533,7 @@ def _length(key: ast.Slice, size: int) -> int:
 
 
 def _as_float(type_: str | None) -> str | None:
-    """The type of a quotient or an exponential."""
+    """Return the type of a quotient or an exponential."""
     if type_ is None or kind_of(type_) >= 2:
         return type_
     if WIDTHS[type_] < 4:  # fp16 or fp32
@@ -542,7 +542,7 @@ def _as_float(type_: str | None) -> str | None:
 
 
 def _promoted(values: Sequence[_Value]) -> str | None:
-    """The type of a result of NumPy (https://numpy.org/doc/stable/reference/arrays.promotion.html).
+    """Return the type of a result of NumPy (https://numpy.org/doc/stable/reference/arrays.promotion.html).
 
     Raises NotKnown where versions of NumPy differ, and for pairs that are not told here.
     """

@@ -44,7 +44,7 @@ def write_speedscope(stacks: Stacks | Iterable[Stacks], path: Path, name: str) -
 
 
 def _profile(stacks: Stacks, frames: dict[Frame, int]) -> dict[str, Any]:
-    """The profile of every stack with its weight; new frames are numbered into `frames`."""
+    """Return the profile of every stack with its weight; new frames are numbered into `frames`."""
     numbered: dict[int, int] = {}  # id(frame) -> number: hashing a Frame for each slot would dominate
     samples = []
     for stack, weight in stacks.weights.items():
@@ -83,7 +83,7 @@ _SHORT_UNITS = {"seconds": "s", "nanoseconds": "ns", "microseconds": "us", "mill
 
 
 def read_speedscope(path: Path) -> tuple[Stacks, ...]:
-    """Every `sampled` profile of the file. Raises UnreadableReport where it is none, too large, or damaged."""
+    """Return every `sampled` profile of the file. Raises UnreadableReport where it is none, too large, or damaged."""
     try:
         data = json.loads(read_bounded(path, LARGEST).decode())
     except OSError as error:
@@ -183,7 +183,7 @@ def without_notebook(stacks: Stacks) -> Stacks:
 
 
 def flame_of(stacks: Stacks, least: float = LEAST_SHARE, most: int = MOST_BOXES) -> Flame | None:
-    """The tree of `stacks`, widest child first; None where nothing has any weight, or more than a number holds.
+    """Return the tree of `stacks`, widest child first; None where nothing has any weight, or more than a number holds.
 
     Boxes narrower than `least` of the whole are left out, and more of them where there would be more than `most`.
     """
@@ -240,7 +240,7 @@ def _walk(root: _Node, least: float, boxes: list[FlameBox]) -> float:
 
 
 def _kind_of(frame: Frame) -> str:
-    """What is done in a frame."""
+    """Return what is done in a frame."""
     if is_python(frame):
         return PYTHON_CODE
     if frame.library == WAIT:

@@ -84,7 +84,7 @@ def _comes_once(node: ast.AST, line: int) -> bool:
 
 
 def _ends_a_try(node: ast.stmt, here: Iterable[ast.AST]) -> bool:
-    """Whether a statement stands in the `finally` of one of the nodes around it."""
+    """Return whether a statement stands in the `finally` of one of the nodes around it."""
     ends = (each for one in here if isinstance(one, ast.Try) for each in one.finalbody)
     return any(one is node for each in ends for one in ast.walk(each))
 
@@ -167,7 +167,7 @@ def calls_in(statement: str) -> dict[str, int]:
 
 
 def _evaluated(node: ast.AST, *, sure: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Each node below, and whether it is evaluated exactly once."""
+    """Yield each node below, and whether it is evaluated exactly once."""
     yield node, sure
     for name, value in ast.iter_fields(node):
         for number, child in enumerate(value if isinstance(value, list) else [value]):
@@ -227,7 +227,7 @@ def is_in_loop(loop: SampledLoop, function: str | None, file: str | None, line: 
 
 
 def _is_around(outer: SampledLoop, inner: SampledLoop, lines: Sequence[LineSamples]) -> bool:
-    """Whether one loop calls what the other one is in, or holds it: by the first line that lies under both."""
+    """Return whether one loop calls what the other one is in, or holds it: by the first line that lies under both."""
     if (outer.file, outer.function) == (inner.file, inner.function):
         return outer.line < inner.line and inner.last <= outer.last
     for one in lines:  # around a line its callers stand outermost first, as far as they have equal time
@@ -257,7 +257,7 @@ def _loops(tree: ast.Module, function: str) -> Iterator[tuple[ast.For | ast.Whil
 
 
 def _own_nodes(owner: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function that belong to no function within it."""
+    """Yield the nodes of a function that belong to no function within it."""
     for child in ast.iter_child_nodes(owner):
         if not isinstance(child, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
             yield child
@@ -265,7 +265,7 @@ def _own_nodes(owner: ast.AST) -> Iterator[ast.AST]:
 
 
 def _first_of(node: ast.stmt, tree: ast.Module) -> tuple[int, bool] | None:
-    """The line of a loop's first statement, and whether each time that it is come to is an iteration."""
+    """Return the line of a loop's first statement, and whether each time that it is come to is an iteration."""
     if _ends_a_try(node, nodes_at(tree, node.lineno)):
         return None
     if isinstance(node, (*_SIMPLE, ast.If)):

@@ -182,7 +182,7 @@ class LineTally:
         return self._lines.get(found[0]) if found is not None else None
 
     def sampled(self, seen: Mapping[Frame, SeenValues], collecting: float, children: int) -> SampledTime:
-        """All lines, the most time first."""
+        """Return all lines, the most time first."""
 
         def largest_of(sums: Mapping[Place, _Line], least: float, most: int) -> tuple[LineSamples, ...]:
             lines = [
@@ -251,14 +251,14 @@ def _add_sample(
 
 
 def _function_of(places: Sequence[Place], at: int) -> int:
-    """Where the function of a frame stands: a comprehension is a part of the one that it stands in."""
+    """Return where the function of a frame stands: a comprehension is a part of the one that it stands in."""
     while at > 0 and places[at][0].function.rpartition(".")[2] in COMPREHENSIONS:
         at -= 1
     return at
 
 
 def _good_part(line: _Line) -> tuple[CodeLine, ...]:
-    """The functions anywhere below a line with a good part of its time, by their first lines."""
+    """Return the functions anywhere below a line with a good part of its time, by their first lines."""
     least = BELOW * (line.main_wall + line.other_wall)
     large = {place: seconds for place, seconds in line.below.items() if seconds >= least}
     return largest(large, MOST_BELOW)

@@ -69,7 +69,7 @@ class Tally:
             self._library_total[name] += weight
 
     def by_function(self, title: str, unit: str, per: float = 1) -> Profile:
-        """A profile by function; weights are divided by `per` to be in `unit`."""
+        """Return a profile by function; weights are divided by `per` to be in `unit`."""
         hotspots = [
             Hotspot(
                 function=self._frames[index].function,
@@ -83,7 +83,7 @@ class Tally:
         return Profile(title, unit, self.weight / per, _sorted(hotspots), "functions")
 
     def by_library(self, title: str, unit: str, per: float = 1) -> Profile:
-        """A profile by library; `Hotspot.function` and `Hotspot.library` are both the library's name.
+        """Return a profile by library; `Hotspot.function` and `Hotspot.library` are both the library's name.
 
         Every weight is divided by `per` to be in `unit`.
         """
@@ -118,7 +118,7 @@ class FrameTable:
         self.full = False
 
     def add(self, frame: Frame) -> int:
-        """The number of `frame`. Past the bound, functions of one library are no longer told apart."""
+        """Return the number of `frame`. Past the bound, functions of one library are no longer told apart."""
         index = self._ids.get(frame)
         if index is None:
             if len(self.frames) >= self._limit and frame.function != "[more functions]":
@@ -132,7 +132,7 @@ class FrameTable:
         return index
 
     def stack(self, frames: Iterable[Frame]) -> tuple[int, ...]:
-        """The numbers of `frames`, in the order given."""
+        """Return the numbers of `frames`, in the order given."""
         return tuple(self.add(frame) for frame in frames)
 
 
@@ -170,16 +170,16 @@ class StackMerger:
 
     @property
     def cut(self) -> float:
-        """The weight of the samples whose inner frames were not kept apart."""
+        """Return the weight of the samples whose inner frames were not kept apart."""
         return 0 if self._cut is None else self._cut.weight
 
     @property
     def weight(self) -> float:
-        """The weight of all samples."""
+        """Return the weight of all samples."""
         return sum(self._weights.values())
 
     def stacks(self, title: str, unit: str, per: float = 1) -> Stacks:
-        """What was merged, outermost frame first; weights are divided by `per` to be in `unit`."""
+        """Return what was merged, outermost frame first; weights are divided by `per` to be in `unit`."""
         frames = self._table.frames
         return Stacks(
             title,
@@ -191,7 +191,7 @@ class StackMerger:
         )
 
     def profiles(self, title: str, unit: str, per: float = 1) -> tuple[Profile, Profile]:
-        """The tables by function and by library; every weight is divided by `per` to be in `unit`."""
+        """Return the tables by function and by library; every weight is divided by `per` to be in `unit`."""
         tally = Tally(self._table.frames, self._cut)
         marker = self._table.add(MORE_STACKS) if self._cut is not None else -1
         for ids, weight in self._weights.items():
@@ -207,7 +207,10 @@ NATIVE_ONLY = Frame("[no Python frame]")  # threads of a library, the interprete
 
 
 def python_functions(stacks: Stacks) -> Profile | None:
-    """The table by Python function, where native code is charged to who called it; None where no sample has one."""
+    """Return the table by Python function, where native code is charged to who called it.
+
+    None where no sample has one.
+    """
     table = FrameTable()
     tally = Tally(table.frames)
     for stack, weight in stacks.weights.items():

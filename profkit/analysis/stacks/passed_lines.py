@@ -82,13 +82,13 @@ def _looks_up(node: ast.AST) -> bool:
 
 
 def has_slow_call(tree: ast.Module, line: int) -> bool:
-    """Whether a statement in a line calls anything but a method that takes no time."""
+    """Return whether a statement in a line calls anything but a method that takes no time."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == line)
     return any(not (isinstance(one.func, ast.Attribute) and one.func.attr in _AT_ONCE) for one in calls)
 
 
 def takes_long(code: LineCode | None, variables: Mapping[str, Variable]) -> bool:
-    """Whether a line looks through, or copies, something long, in an operation that nothing interrupts."""
+    """Return whether a line looks through, or copies, something long, in an operation that nothing interrupts."""
     for one in code.constructs if code is not None else ():
         held = variables.get(one.name)
         length = (held.length or 0) if held is not None else 0
@@ -101,7 +101,7 @@ def takes_long(code: LineCode | None, variables: Mapping[str, Variable]) -> bool
 
 
 def is_of_line(samples: LineSamples) -> bool:
-    """Whether the time of a line was spent in itself, and not in what it calls or waits for."""
+    """Return whether the time of a line was spent in itself, and not in what it calls or waits for."""
     whole = samples.main_wall + samples.other_wall
     called = sum(one.value for one in samples.callees)
     waited = sum(samples.waits.values()) + sum(samples.other_waits.values())

@@ -33,7 +33,7 @@ _PACKAGE_ROOT = re.compile(
 
 
 def is_cell(file: str | None) -> bool:
-    """Whether the code is that of a notebook's cell."""
+    """Return whether the code is that of a notebook's cell."""
     return file is not None and _CELL.fullmatch(file) is not None
 
 
@@ -54,7 +54,7 @@ def is_users_code(file: str | None, function: str = "") -> bool:
 
 
 def module_name(file: str) -> str:
-    """The module that a source file is: `torch.nn` of `.../site-packages/torch/nn/__init__.py`."""
+    """Return the module that a source file is: `torch.nn` of `.../site-packages/torch/nn/__init__.py`."""
     root = _PACKAGE_ROOT.match(file)
     inner = file[root.end() :] if root is not None else file
     parts = re.split(r"[/\\]", inner.removesuffix(".py"))
@@ -196,7 +196,7 @@ class PythonTally:
 
 
 def is_users_frame(places: Sequence[tuple[Frame, int]], at: int) -> bool:
-    """Whether a frame is of the user's code; the line with which multiprocessing starts a Python is not."""
+    """Return whether a frame is of the user's code; the line with which multiprocessing starts a Python is not."""
     file = places[at][0].file
     inner = places[at + 1][0].file if at + 1 < len(places) else None
     return is_users_code(file, places[at][0].function) and not (
@@ -223,7 +223,7 @@ def _hotspot(frame: Frame, entry: _Function, seen: SeenValues | None) -> Hotspot
 
 
 def largest(sums: Mapping[tuple[Frame, int], float], most: int = TOP) -> tuple[CodeLine, ...]:
-    """The lines of most of something, the most first."""
+    """Return the lines of most of something, the most first."""
     ordered = sorted(sums.items(), key=lambda item: -item[1])[:most]
     return tuple(
         CodeLine(frame.function, frame.file, line or None, value) for (frame, line), value in ordered
@@ -231,7 +231,7 @@ def largest(sums: Mapping[tuple[Frame, int], float], most: int = TOP) -> tuple[C
 
 
 def drawn_stack(frames: Iterable[Frame | None]) -> tuple[Frame, ...]:
-    """The stack as it is drawn: an import is one frame, called by what it imports."""
+    """Return the stack as it is drawn: an import is one frame, called by what it imports."""
     drawn: list[Frame] = []
     importing = False
     for frame in frames:

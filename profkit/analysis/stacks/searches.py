@@ -35,12 +35,12 @@ def dotted(node: ast.AST) -> str:
 
 
 def names_in(*nodes: ast.AST) -> set[str]:
-    """All names in some expressions."""
+    """Return all names in some expressions."""
     return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def stores_in(*nodes: ast.AST) -> set[str]:
-    """The names and attributes that some nodes bind."""
+    """Return the names and attributes that some nodes bind."""
     return {
         name
         for node in nodes
@@ -79,7 +79,7 @@ def replaced_in(owned: Iterable[tuple[ast.AST, tuple[str, ...]]]) -> frozenset[s
 
 
 def parameters_of(function: ast.AST | None) -> list[str]:
-    """The names of a function's positional parameters, without `self` and `cls`."""
+    """Return the names of a function's positional parameters, without `self` and `cls`."""
     if not isinstance(function, FUNCTIONS):
         return []
     given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
@@ -106,14 +106,14 @@ class Surroundings:
         self.changes = stored | given
 
     def stays(self, name: str) -> bool:
-        """Whether a name is bound outside; a parameter is, as far as the function knows."""
+        """Return whether a name is bound outside; a parameter is, as far as the function knows."""
         parts = name.split(".")
         known = {".".join(parts[: n + 1]) for n in range(len(parts))}
         moved = self.changes if self.loops else self.changes - set(parameters_of(self.function))
         return bool(name) and (bool(self.loops) or self.function is not None) and not known & moved
 
     def differs(self, *nodes: ast.AST) -> bool:
-        """Whether an expression depends on the item, or on the call."""
+        """Return whether an expression depends on the item, or on the call."""
         return bool(names_in(*nodes) & self.changes)
 
     def parameter(self, name: str) -> Iterator[Construct]:
@@ -126,7 +126,7 @@ class Surroundings:
 def searches_at(
     line: int, around: Sequence[ast.AST], statement: Sequence[ast.AST], replaced: frozenset[str]
 ) -> Iterator[Construct]:
-    """The searches at a line: in the loops and comprehensions around it, and by what it calls."""
+    """Yield the searches at a line: in the loops and comprehensions around it, and by what it calls."""
     function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
     loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
     for at, loop in enumerate(loops):
@@ -146,7 +146,7 @@ def searches_at(
 
 
 def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
-    """A method that goes through what stays the same; what a function in a loop is given that stays the same."""
+    """Yield a method that goes through what stays the same; what a function in a loop is given that stays the same."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in _SEARCHES:
         base = dotted(node.func.value)
         given = [*node.args[:1], *(one.value for one in node.keywords)]
@@ -169,7 +169,7 @@ def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
 
 
 def _aggregates(node: ast.Call, name: str, around: Surroundings) -> Iterator[Construct]:
-    """A sum or an extreme of all elements of what stays, which does not depend on the item: `max(values)`."""
+    """Yield a sum or an extreme of all elements of what stays, which does not depend on the item: `max(values)`."""
     if name not in _AGGREGATES or not isinstance(node.func, ast.Name) or len(node.args) != 1:
         return
     (given,) = node.args
@@ -187,7 +187,7 @@ def _aggregates(node: ast.Call, name: str, around: Surroundings) -> Iterator[Con
 
 
 def _asked(node: ast.AST, around: Surroundings) -> Iterator[Construct]:
-    """What a loop asks of an object that stays: `cart.total` and `cart.total()`."""
+    """Yield what a loop asks of an object that stays: `cart.total` and `cart.total()`."""
     if isinstance(node, ast.Attribute) and around.loops and around.stays(dotted(node.value)):
         yield Construct("asks", node.attr, dotted(node.value))
 
@@ -202,7 +202,7 @@ def _varies(name: str, node: ast.Call | ast.Subscript, around: Surroundings) -> 
 
 
 def _holds(loop: ast.AST, node: ast.AST) -> bool:
-    """Whether a loop evaluates an expression for each of its items."""
+    """Return whether a loop evaluates an expression for each of its items."""
     first = loop.iter if isinstance(loop, (ast.For, ast.AsyncFor)) else None
     first = loop.generators[0].iter if isinstance(loop, COMPREHENSIONS) else first
     once = first is not None and any(one is node for one in ast.walk(first))
@@ -243,7 +243,7 @@ def _comprehension(node: ast.AST, function: ast.AST | None, outer: Sequence[ast.
 
 
 def _wanted(test: ast.AST, item: set[str], operator: type[ast.cmpop]) -> ast.AST | None:
-    """What an item, or a part of it, is compared with; None where a test is no such comparison."""
+    """Return what an item, or a part of it, is compared with; None where a test is no such comparison."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if operator is ast.Eq else ast.Or):
         return next((one for each in test.values if (one := _wanted(each, item, operator)) is not None), None)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], operator):
@@ -256,7 +256,7 @@ def _wanted(test: ast.AST, item: set[str], operator: type[ast.cmpop]) -> ast.AST
 
 
 def _iterated(node: ast.AST) -> str:
-    """The name of what is gone through: of `enumerate(name)`, of `name.values()`, of `range(len(name))`."""
+    """Return the name of what is gone through: of `enumerate(name)`, of `name.values()`, of `range(len(name))`."""
     if isinstance(node, ast.Call):
         called = dotted(node.func)
         if called in _WRAPPERS and node.args:

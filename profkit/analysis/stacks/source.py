@@ -69,7 +69,7 @@ _BLOCKS = (*_LOOPS, *_FUNCTIONS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, 
 
 @lru_cache(maxsize=512)
 def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
-    """What the line does; with `inner` also what short functions do that it calls.
+    """Return what the line does; with `inner` also what short functions do that it calls.
 
     None where the text is no Python of this version, or has no such line.
     """
@@ -92,7 +92,7 @@ def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
 
 @lru_cache(maxsize=16)
 def parsed(text: str) -> ast.Module | None:
-    """The syntax tree of a file, which nobody changes; None where the text is no Python of this version."""
+    """Return the syntax tree of a file, which nobody changes; None where the text is no Python of this version."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -100,7 +100,7 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def _has_others(around: Sequence[ast.AST]) -> bool:
-    """Whether more than one statement stands in the innermost loop, or in the function where no loop is."""
+    """Return whether more than one statement stands in the innermost loop, or in the function where no loop is."""
     inner = next((node for node in reversed(around) if isinstance(node, (*_LOOPS, *_FUNCTIONS))), None)
     inside = (node for node in ast.walk(inner) if isinstance(node, ast.stmt)) if inner is not None else ()
     return len({node.lineno for node in inside}) > 2  # its own first line, and one more
@@ -108,13 +108,15 @@ def _has_others(around: Sequence[ast.AST]) -> bool:
 
 @lru_cache(maxsize=16)
 def _source_of(text: str) -> _Source | None:
-    """What is known of a file as a whole, which is found out once for all of its lines."""
+    """Return what is known of a file as a whole, which is found out once for all of its lines."""
     tree = parsed(text)
     return _Source(tree, text) if tree is not None else None
 
 
 def body_line(text: str, line: int) -> int:
-    """The first statement of the function whose head the line is in, after its documentation; any other line as it is.
+    """Return the first statement of the function whose head the line is in, after its documentation.
+
+    Any other line as it is.
 
     The cost of a call is seen where a function begins, at its `def` or at its first decorator.
     """
@@ -126,7 +128,7 @@ def body_line(text: str, line: int) -> int:
 
 
 def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The line of the first statement after its documentation."""
+    """Return the line of the first statement after its documentation."""
     documented = len(function.body) > 1 and ast.get_docstring(function, clean=False) is not None
     return first_line(function.body[1 if documented else 0])
 
@@ -161,11 +163,11 @@ class _Source:
 
     @cached_property
     def changed(self) -> frozenset[str]:
-        """The first names of what functions of the file change."""
+        """Return the first names of what functions of the file change."""
         return _changed_in(self.functions)
 
     def at(self, line: int) -> tuple[ast.AST, ...]:
-        """The nodes of the statements that a line is in."""
+        """Return the nodes of the statements that a line is in."""
         if line not in self._at:
             self._at[line] = tuple(nodes_at(self.tree, line))
         return self._at[line]
@@ -181,7 +183,7 @@ class _Source:
         return name if not rest else f".{name.rpartition('.')[2]}"
 
     def modules_at(self, around: Sequence[ast.AST]) -> Mapping[str, str]:
-        """What was imported, without names that the function around binds anew."""
+        """Return what was imported, without names that the function around binds anew."""
         function = around[0] if around and isinstance(around[0], _FUNCTIONS) else None
         bound = _bound_names(function) if function is not None else set()
         return {name: module for name, module in self.modules.items() if name not in bound}
@@ -199,7 +201,7 @@ class _Source:
         return found[max(0, inner) :]
 
     def constructs(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
-        """All that the line does."""
+        """Yield all that the line does."""
         function = around[0] if around and isinstance(around[0], _FUNCTIONS) else None
         in_loop = any(isinstance(node, (*_LOOPS, *_COMPREHENSIONS)) for node in around)
         for node in self._statement(line):
@@ -308,7 +310,7 @@ class _Source:
         return self.name_of(call.func).rpartition(".")[2]
 
     def _statement(self, line: int) -> Iterator[ast.AST]:
-        """All nodes of expressions on the line, and the simple statement that it belongs to."""
+        """Yield all nodes of expressions on the line, and the simple statement that it belongs to."""
         for node in self.at(line):
             first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0
             kind = isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.AugAssign, ast.expr))
@@ -367,21 +369,21 @@ class _Source:
             yield from self._call(node, function)
 
     def _keeps_result(self, target: ast.Subscript) -> bool:
-        """Whether what is assigned to an element is what a call gives: `found[i] = search(text)`."""
+        """Return whether what is assigned to an element is what a call gives: `found[i] = search(text)`."""
         return any(
             isinstance(one, ast.Assign) and target in one.targets and isinstance(one.value, ast.Call)
             for one in self._statement(target.lineno)
         )
 
     def _is_given_as_array(self, part: ast.Subscript) -> bool:
-        """Whether it goes to a function of NumPy that takes arrays alone: `numpy.add.at(table[n], ...)`."""
+        """Return whether it goes to a function of NumPy that takes arrays alone: `numpy.add.at(table[n], ...)`."""
         return any(
             isinstance(one, ast.Call) and part in one.args and _OF_ARRAYS.fullmatch(self.name_of(one.func))
             for one in self._statement(part.lineno)
         )
 
     def _applied(self, function: str) -> Iterator[str]:
-        """The names of frames to whose rows a function is applied: `frame.apply(function, axis=1)`."""
+        """Yield the names of frames to whose rows a function is applied: `frame.apply(function, axis=1)`."""
         for node in self.by_rows:
             if node.args and _dotted(node.args[0]) == function:
                 yield _dotted(node.func.value)  # type: ignore[attr-defined]
@@ -405,7 +407,7 @@ class _Source:
                 yield Construct("of-one" if one_item else "of-item", name)
 
     def _of_one_given(self, line: int, function: ast.FunctionDef) -> Iterator[Construct]:
-        """What the line of a function calls with a batch that is made of one of its arguments."""
+        """Yield what the line of a function calls with a batch that is made of one of its arguments."""
         given = {one.arg for one in function.args.args} - {"self"}
         for node in self._statement(line):
             if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
@@ -419,7 +421,7 @@ class _Source:
                     yield Construct("of-one", name, function.name)
 
     def _made_of(self, value: ast.AST) -> set[str]:
-        """The names that a value is made of, without those of functions and modules that it calls."""
+        """Return the names that a value is made of, without those of functions and modules that it calls."""
         functions = {
             one.func
             for one in ast.walk(value)
@@ -429,7 +431,7 @@ class _Source:
         return {one.id for one in names if one.id not in self.modules}
 
     def _spin(self, loop: ast.While) -> Iterator[Construct]:
-        """A loop that asks until something has happened, and stores and calls nothing that counts meanwhile."""
+        """Yield a loop that asks until something has happened, and stores and calls nothing that counts meanwhile."""
         asked = [one for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
         names = [self._last_name(one) for one in asked]
         if asked and not any(name in _ASKS for name in names):
@@ -442,7 +444,7 @@ class _Source:
             )
 
     def _asks_for_more(self, loop: ast.While, line: int) -> Iterator[Construct]:
-        """A loop that takes what is there without waiting, and begins again at once where there is nothing."""
+        """Yield a loop that takes what is there without waiting, and begins again at once where there is nothing."""
         for at, one in enumerate(loop.body):
             again: list[ast.ExceptHandler | ast.If] = []  # what begins again
             asked: ast.AST | None = None
@@ -470,13 +472,13 @@ class _Source:
                 return  # what comes next is done each time
 
     def _until_a_time(self, loop: ast.While) -> bool:
-        """Whether a loop goes on until the clock says so, and nothing else ends it."""
+        """Return whether a loop goes on until the clock says so, and nothing else ends it."""
         calls = [self.name_of(one.func) for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
         ends = any(isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(loop))
         return bool(calls) and not ends and all(name in _CLOCKS for name in calls)
 
     def _asks_without_waiting(self, node: ast.AST) -> bool:
-        """Whether a call looks for something, and comes back at once where there is nothing."""
+        """Return whether a call looks for something, and comes back at once where there is nothing."""
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return False
         name, given = node.func.attr, [*node.args, *(one.value for one in node.keywords)]
@@ -560,7 +562,7 @@ class _Source:
 
 
 def _items(loop: ast.AST) -> Iterator[Construct]:
-    """What a loop goes through by single items, and how they are called: `for x in values`, or enumerated."""
+    """Yield what a loop goes through by single items, and how they are called: `for x in values`, or enumerated."""
     generators = loop.generators if isinstance(loop, _COMPREHENSIONS) else [loop]
     for one in generators:
         if not isinstance(one, (ast.For, ast.comprehension)):
@@ -574,7 +576,10 @@ def _items(loop: ast.AST) -> Iterator[Construct]:
 
 
 def _is_of_arrays(value: ast.AST) -> bool:
-    """Whether a value is arithmetic on names and parts of them: what it holds is what an array of that name holds."""
+    """Return whether a value is arithmetic on names and parts of them.
+
+    What it holds is what an array of that name holds.
+    """
     plain = (ast.Name, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Subscript, ast.Slice, ast.Tuple)
     marks = (ast.operator, ast.unaryop, ast.expr_context)
     return all(
@@ -585,7 +590,7 @@ def _is_of_arrays(value: ast.AST) -> bool:
 
 
 def _unused_vectors(node: ast.Assign, scope: ast.AST) -> Iterator[Construct]:
-    """The singular vectors of a decomposition of which only the first columns or rows are used, or none."""
+    """Yield the singular vectors of a decomposition of which only the first columns or rows are used, or none."""
     target, call = node.targets[0], node.value
     if not isinstance(target, ast.Tuple) or not isinstance(call, ast.Call) or not call.args or call.keywords:
         return
@@ -625,13 +630,13 @@ def _compared(node: ast.Subscript) -> str:
 
 
 def _table_of(node: ast.Subscript) -> str:
-    """The table that an index chooses rows of, by itself or by `.loc`."""
+    """Return the table that an index chooses rows of, by itself or by `.loc`."""
     base = node.value
     return _dotted(base.value if isinstance(base, ast.Attribute) and base.attr == "loc" else base)
 
 
 def _conditions(mask: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a mask that all have to hold."""
+    """Yield the parts of a mask that all have to hold."""
     if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd):
         yield from _conditions(mask.left)
         yield from _conditions(mask.right)
@@ -640,7 +645,7 @@ def _conditions(mask: ast.AST) -> Iterator[ast.AST]:
 
 
 def _equal_to(test: ast.AST) -> str:
-    """The name that a column is compared with; empty for any other test."""
+    """Return the name that a column is compared with; empty for any other test."""
     if not isinstance(test, ast.Compare) or not all(isinstance(one, ast.Eq) for one in test.ops):
         return ""
     # numpy: `values[groups == group]` compares another array of the same length
@@ -671,7 +676,7 @@ def _is_true(value: ast.AST) -> bool:
 
 
 def _by_rows(call: ast.Call) -> bool:
-    """Whether a call is `frame.apply(..., axis=1)`."""
+    """Return whether a call is `frame.apply(..., axis=1)`."""
     along = any(
         one.arg == "axis" and isinstance(one.value, ast.Constant) and one.value.value in (1, "columns")
         for one in call.keywords
@@ -727,7 +732,7 @@ def _makes_one(argument: ast.AST) -> bool:
 
 
 def _is_one_long(key: ast.AST) -> bool:
-    """Whether a slice is `n:n + 1`."""
+    """Return whether a slice is `n:n + 1`."""
     if not isinstance(key, ast.Slice) or key.lower is None or not isinstance(key.upper, ast.BinOp):
         return False
     last, step = key.upper, key.upper.right
@@ -736,12 +741,12 @@ def _is_one_long(key: ast.AST) -> bool:
 
 
 def _factor(node: ast.expr) -> str:
-    """The array of a product: `self.w` of `self.w.T`."""
+    """Return the array of a product: `self.w` of `self.w.T`."""
     return _dotted(node.value if isinstance(node, ast.Attribute) and node.attr == "T" else node)
 
 
 def _power(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:
-    """An operand to the power of a number that is written there."""
+    """Yield an operand to the power of a number that is written there."""
     sign = "-" if isinstance(exponent, ast.UnaryOp) and isinstance(exponent.op, ast.USub) else ""
     number = exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent
     value = number.value if isinstance(number, ast.Constant) else None
@@ -751,7 +756,7 @@ def _power(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:
 
 
 def _labels(node: ast.Subscript) -> str | None:
-    """The name that `name.loc[...]` looks up, empty for labels that are written there; None of anything else."""
+    """Return the name that `name.loc[...]` looks up, empty for labels that are written there; None of anything else."""
     base, key = node.value, node.slice
     if not (isinstance(base, ast.Attribute) and base.attr == "loc" and _dotted(base.value)):
         return None
@@ -765,12 +770,12 @@ def _labels(node: ast.Subscript) -> str | None:
 
 
 def _is_made(argument: ast.AST) -> bool:
-    """Whether an argument of a message costs something to make: a call, a text put together."""
+    """Return whether an argument of a message costs something to make: a call, a text put together."""
     return any(isinstance(one, (ast.Call, ast.FormattedValue, ast.BinOp)) for one in ast.walk(argument))
 
 
 def _looked_at(*nodes: ast.AST, deep: bool = True) -> set[str]:
-    """The last names of what is called, and of attributes, which may be properties."""
+    """Return the last names of what is called, and of attributes, which may be properties."""
     every = (one for node in nodes for one in (ast.walk(node) if deep else [node]))
     called = (one.func if isinstance(one, ast.Call) else one for one in every)
     return {
@@ -781,7 +786,7 @@ def _looked_at(*nodes: ast.AST, deep: bool = True) -> set[str]:
 
 
 def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
-    """The calls in a function's or a module's own code, not in functions that are defined in it."""
+    """Yield the calls in a function's or a module's own code, not in functions that are defined in it."""
     for node in ast.iter_child_nodes(scope):
         if isinstance(node, ast.Call):
             yield node
@@ -790,7 +795,7 @@ def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
 
 
 def _does_nothing(body: list[ast.stmt]) -> bool:
-    """Whether statements only go on, or look whether it is time to end."""
+    """Return whether statements only go on, or look whether it is time to end."""
     return all(isinstance(one, (ast.Pass, ast.Continue)) or _only_ends(one) for one in body)
 
 
@@ -830,7 +835,7 @@ def _first_text(call: ast.Call) -> str | None:
 
 
 def _bound_names(function: ast.AST) -> set[str]:
-    """The names that a function binds: its arguments and what it assigns."""
+    """Return the names that a function binds: its arguments and what it assigns."""
     names = {
         one.id
         for one in ast.walk(function)
@@ -840,7 +845,7 @@ def _bound_names(function: ast.AST) -> set[str]:
 
 
 def _is_constant(call: ast.Call, function: ast.AST | None) -> bool:
-    """Whether all arguments are literals, or names that the function does not bind."""
+    """Return whether all arguments are literals, or names that the function does not bind."""
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     if not given or function is None:
         return False
@@ -852,7 +857,7 @@ def _is_constant(call: ast.Call, function: ast.AST | None) -> bool:
 
 
 def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Source) -> int | None:
-    """The line in which a function without effect calls itself, 0 where it does not.
+    """Return the line in which a function without effect calls itself, 0 where it does not.
 
     None where it stores anything but local names, calls what is not known to have no effect, or looks at what of the
     module functions change.
@@ -884,7 +889,7 @@ def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Sourc
 
 
 def _changed_in(functions: Sequence[ast.AST]) -> frozenset[str]:
-    """The first names of what functions store into, and of what they call to change it."""
+    """Return the first names of what functions store into, and of what they call to change it."""
     changed: set[str] = set()
     for function in functions:
         own = {

@@ -70,7 +70,7 @@ def thread_records(processes: Iterable[ProcessStretches]) -> Iterator[ThreadReco
 
 
 def _label(places: Places, kind: MarkKind) -> MarkLabel:
-    """The innermost line of the program; `what` is the function of a library that it is in."""
+    """Return the innermost line of the program; `what` is the function of a library that it is in."""
     frames = [(frame, line) for frame, line in places if frame is not None]
     if not frames:
         return MarkLabel(kind, "")
@@ -103,7 +103,7 @@ def _imported(places: Places) -> str | None:
 
 
 def _coroutine(places: Places) -> str | None:
-    """What an event loop runs: the first function that it calls."""
+    """Return what an event loop runs: the first function that it calls."""
     for (frame, _), (inner, _) in pairwise(places):
         if (
             frame is not None

@@ -44,7 +44,7 @@ class WallThread:
 
 
 def wall_time(threads: Sequence[WallThread]) -> Stacks | None:
-    """All threads as stacks, each below a frame with its name; None where none has a time."""
+    """Return all threads as stacks, each below a frame with its name; None where none has a time."""
     merger = StackMerger(table := FrameTable())
     for thread in threads:
         outer = Frame(thread.name, THREAD)
@@ -56,7 +56,7 @@ def wall_time(threads: Sequence[WallThread]) -> Stacks | None:
 
 
 def _parts(one: WallStack) -> Iterable[tuple[tuple[Frame, ...], float]]:
-    """The stack while it ran, by what native code did, and with each wait as its innermost frame."""
+    """Yield the stack while it ran, by what native code did, and with each wait as its innermost frame."""
     whole = sum(one.native.values())
     if whole <= 0:
         yield one.frames, one.ran
@@ -69,12 +69,12 @@ def _parts(one: WallStack) -> Iterable[tuple[tuple[Frame, ...], float]]:
 
 
 def wait_frame(kind: str) -> Frame:
-    """The innermost frame of a stack that waits."""
+    """Return the innermost frame of a stack that waits."""
     return Frame(_WAITS.get(kind, _WAITS[OTHER]), WAIT)
 
 
 def is_interpreter(frame: Frame) -> bool:
-    """Whether native code is CPython's own.
+    """Return whether native code is CPython's own.
 
     >>> is_interpreter(Frame("PyDict_GetItem", "libpython3.12.so.1.0")), is_interpreter(Frame("read", "libc.so.6"))
     (True, False)
@@ -84,6 +84,6 @@ def is_interpreter(frame: Frame) -> bool:
 
 
 def is_wall_time(stacks: Stacks) -> bool:
-    """Whether stacks are those of `wall_time`, as a file keeps them: each begins with a thread."""
+    """Return whether stacks are those of `wall_time`, as a file keeps them: each begins with a thread."""
     first = next(iter(stacks.weights), ())
     return bool(first) and first[0].library == THREAD

@@ -75,12 +75,12 @@ class Units:
 
     @property
     def top(self) -> KernelUnit | None:
-        """The busiest unit."""
+        """Return the busiest unit."""
         return self.ranked[0] if self.ranked else None
 
 
 def units_of(values: Mapping[str, float]) -> Units:
-    """The units by the readings of one kernel (metric -> value; what is not known is not in it)."""
+    """Return the units by the readings of one kernel (metric -> value; what is not known is not in it)."""
     memory_roof, compute_roof = values.get("memory.throughput"), values.get("sm.throughput")
     memory = [KernelUnit(bound, bound, values[name]) for bound, name in _MEMORY if name in values]
     # The multiprocessors' figures are over those that worked: one block that loads in a loop keeps "its" L1 82 % busy,
@@ -135,7 +135,7 @@ def _l1_units(values: Mapping[str, float]) -> list[KernelUnit]:
 
 
 def _unnamed_memory(memory: list[KernelUnit], roof: float) -> list[KernelUnit]:
-    """The highest figure of the memory where none of the units that were told comes near it."""
+    """Return the highest figure of the memory where none of the units that were told comes near it."""
     if roof <= max((unit.busy for unit in memory), default=0.0) + BALANCED:
         return []
     nearer = [unit for unit in memory if unit.bound != "dram"]
@@ -154,7 +154,7 @@ def _named_by_type(unit: KernelUnit, values: Mapping[str, float]) -> KernelUnit:
 
 
 def filled_share(values: Mapping[str, float]) -> float:
-    """The part of the multiprocessors that has a block at all, 0..1."""
+    """Return the part of the multiprocessors that has a block at all, 0..1."""
     blocks, multiprocessors = values.get("launch.blocks"), values.get("launch.multiprocessors")
     return 1.0 if blocks is None or not multiprocessors else min(1.0, blocks / multiprocessors)
 
@@ -178,7 +178,7 @@ UNCOUNTED = 20  # and no more of them than that
 
 
 def classify_bottlenecks(document: RunDocument) -> tuple[KernelBottleneck, ...]:
-    """What limits every counted kernel, and the largest of those that were only timed; largest share first.
+    """Return what limits every counted kernel, and the largest of those that were only timed; largest share first.
 
     Doubted readings are not used. The scope of a class is that of the kernel's readings, where it has any.
     """
@@ -204,7 +204,7 @@ def classify_bottlenecks(document: RunDocument) -> tuple[KernelBottleneck, ...]:
 
 
 def busiest_readings(classes: tuple[KernelBottleneck, ...]) -> tuple[Reading, ...]:
-    """How near the busiest unit of each kernel that has a class is to its peak, as a reading."""
+    """Return how near the busiest unit of each kernel that has a class is to its peak, as a reading."""
     source = Source("profkit", formula="the highest utilization of any unit that was counted")
     return tuple(
         Reading(
@@ -222,7 +222,7 @@ def busiest_readings(classes: tuple[KernelBottleneck, ...]) -> tuple[Reading, ..
 
 
 def _kernel_values(row: KernelRow) -> dict[str, float]:
-    """What is known of the kernel: its undoubted readings, and the shape it was launched in."""
+    """Return what is known of the kernel: its undoubted readings, and the shape it was launched in."""
     values = {n: r.value for n, r in row.readings.items() if r.value is not None and r.doubt is None}
     if row.time is not None:
         kernel = row.time.kernel
@@ -237,7 +237,7 @@ def _kernel_values(row: KernelRow) -> dict[str, float]:
 def _classify_kernel(
     values: Mapping[str, float], time: KernelTime | None, call: float | None
 ) -> KernelBottleneck:
-    """The class without scope and share."""
+    """Return the class without scope and share."""
     units = units_of(values)
     top = units.top
     if top is not None and top.busy >= BUSY:
@@ -295,7 +295,7 @@ def _unit_fact(unit: KernelUnit) -> Fact:
 
 
 def _evidence(units: Units) -> Fact:
-    """The busiest unit, and the next one that is another."""
+    """Return the busiest unit, and the next one that is another."""
     top = units.ranked[0]
     following = next((u for u in units.ranked[1:] if u.bound != top.bound), None)
     if following is None:

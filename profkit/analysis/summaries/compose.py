@@ -40,14 +40,14 @@ class Concerns(Protocol):
         """Concerns that a report has even where it knows none of their values."""
 
     def enrich(self, document: RunDocument) -> RunDocument:
-        """The document with what follows from its readings."""
+        """Return the document with what follows from its readings."""
 
     def summarize(self, document: RunDocument) -> list[Summary]:
-        """The concerns of this hardware."""
+        """Return the concerns of this hardware."""
 
 
 def enrich(document: RunDocument, backend: Concerns) -> RunDocument:
-    """The document with all that follows from it: time, bandwidth, roofline, functions.
+    """Return the document with all that follows from it: time, bandwidth, roofline, functions.
 
     What a tool told itself is kept; what it could not tell is replaced where it can be derived. Doing it
     twice changes nothing.
@@ -84,7 +84,7 @@ def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
 
 
 def _is_over_time(reading: Reading) -> bool:
-    """Whether it is a rate, or a share of one: what depends on how long the work took."""
+    """Return whether it is a rate, or a share of one: what depends on how long the work took."""
     return reading.value is not None and reading.metric in _OVER_TIME
 
 
@@ -110,10 +110,10 @@ def summarize(document: RunDocument, backend: Concerns) -> tuple[Summary, ...]:
 
 
 def summarize_cpu(document: RunDocument) -> list[Summary]:
-    """What was counted and its limits."""
+    """Return what was counted and its limits."""
 
     def best(names: Sequence[str], always: Sequence[str]) -> tuple[Reading, ...]:
-        """Those with a value, and of the metrics that are `always` there why there is none."""
+        """Return those with a value, and of the metrics that are `always` there why there is none."""
         found = [find_reading(document, name) for name in names]
         return tuple(reading for reading in found if reading.value is not None or reading.metric in always)
 
@@ -140,7 +140,7 @@ def summarize_cpu(document: RunDocument) -> list[Summary]:
 
 
 def summarize_mps(document: RunDocument) -> list[Summary]:
-    """The GPU, and the processor's samples of the same recording."""
+    """Return the GPU, and the processor's samples of the same recording."""
     return [*summarize_metal(document), *trace_concern(document)]
 
 

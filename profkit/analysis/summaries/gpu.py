@@ -19,7 +19,7 @@ from profkit.core.types import RUN, Fact, GpuToolLines, GpuTrace, Reading, RunDo
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
-    """The document with its readings marked (`doubt`) where they contradict each other.
+    """Return the document with its readings marked (`doubt`) where they contradict each other.
 
     Checked is within one kernel, function, region or run, and one artifact: comparing reports is another matter. Doing
     it twice changes nothing.
@@ -58,7 +58,7 @@ def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str
 
 
 def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]:
-    """The kernels' counters, where the readings of each kernel are of one artifact only."""
+    """Return the kernels' counters, where the readings of each kernel are of one artifact only."""
     artifacts: dict[Scope, set[str | None]] = {}
     for reading in document.readings:
         if reading.value is not None and reading.source.tool != "profkit":
@@ -78,7 +78,7 @@ LOW = 80.0  # %, the target's threshold
 
 
 def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
-    """The document's readings, those of coalescing held against the sectors per request of the same artifact.
+    """Return the document's readings, those of coalescing held against the sectors per request of the same artifact.
 
     A low one that was not counted against the fewest sectors that each access needs is doubted where few sectors moved
     per request.
@@ -107,7 +107,10 @@ def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
 
 
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
-    """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
+    """Return the document with what its trace and its counters imply.
+
+    Doubts, the roofline and the class of each kernel.
+    """
     document = leave_out_tuning(document)
     if document.trace is not None:
         timeline = trace_readings(document.trace, lines)
@@ -121,7 +124,7 @@ def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
 
 
 def leave_out_tuning(document: RunDocument) -> RunDocument:
-    """The document without the kernels that only chose or timed others, and a note of what was left out.
+    """Return the document without the kernels that only chose or timed others, and a note of what was left out.
 
     They are no work of the program, so the time in which they ran is none of its time either.
     """
@@ -155,7 +158,7 @@ def leave_out_tuning(document: RunDocument) -> RunDocument:
 
 
 def _without(trace: GpuTrace, scopes: AbstractSet[Scope]) -> GpuTrace | None:
-    """The trace without these kernels and their time; None where counters told of nothing else."""
+    """Return the trace without these kernels and their time; None where counters told of nothing else."""
     kept = [at for at, one in enumerate(trace.kernels) if one.kernel.scope not in scopes]
     out = [one for one in trace.kernels if one.kernel.scope in scopes]
     if not kept and lacks_timeline(trace):
@@ -183,7 +186,7 @@ _COUNTED = {
 
 
 def summarize_gpu(document: RunDocument) -> list[Summary]:
-    """What the trace tells of the whole run, and of a run why nothing was traced or counted."""
+    """Return what the trace tells of the whole run, and of a run why nothing was traced or counted."""
     trace = document.trace
     is_run = document.plan is not None or bool(document.passes)
     if trace is not None and not lacks_timeline(trace):
@@ -216,7 +219,7 @@ NO_TIMELINE, NO_KERNEL, NOT_IN_TRACE = Fact("no-timeline"), Fact("no-kernel"), F
 
 
 def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
-    """What a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
+    """Return what a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
 
     gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), gpu.copying (%),
     launch.latency (s), launch.count, transfer.bytes (B), transfer.seconds (s).
@@ -263,11 +266,11 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
 
 
 def has_only_copies(trace: GpuTrace) -> bool:
-    """Whether copies and memsets are all that a trace has of the device; a graph traced as a whole is more."""
+    """Return whether copies and memsets are all that a trace has of the device; a graph traced as a whole is more."""
     moved = sum(copy.seconds for copy in trace.transfers)
     return not trace.kernels and trace.busy is not None and 0 < trace.busy <= moved * 1.000001
 
 
 def lacks_timeline(trace: GpuTrace) -> bool:
-    """Whether this is what a report of counters or of sums has instead of a trace: kernels one by one."""
+    """Return whether this is what a report of counters or of sums has instead of a trace: kernels one by one."""
     return trace.span is None and trace.busy is None and bool(trace.kernels)

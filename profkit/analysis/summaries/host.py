@@ -58,7 +58,7 @@ SAMPLED = ("functions", "python-functions", "libraries", "threads")
 
 
 def counted_profile(profiles: Sequence[Profile]) -> Profile | None:
-    """The profile whose functions carry instruction counts, or None."""
+    """Return the profile whose functions carry instruction counts, or None."""
     return next((one for one in profiles if any("Ir" in spot.counters for spot in one.hotspots)), None)
 
 
@@ -99,13 +99,16 @@ _PARTS = {"simulated-part", "simulated-beginning", "simulated-hot-place"}
 
 
 def clock_of(document: RunDocument) -> float:
-    """The processor's clock in Hz."""
+    """Return the processor's clock in Hz."""
     machine = document.machine
     return machine.max_mhz * 1e6 if machine is not None and machine.max_mhz else USUAL_CLOCK
 
 
 def simulated_cycles(document: RunDocument, counts: Mapping[str, float]) -> dict[str, float]:
-    """What the counts of a simulation (Ir, DLmr, Bcm) cost about: cycles of `work`, of `memory` and of `branches`."""
+    """Return what the counts of a simulation (Ir, DLmr, Bcm) cost about.
+
+    Cycles of `work`, of `memory` and of `branches`.
+    """
     misses = counts.get("DLmr", 0.0)
     return {
         "work": counts.get("Ir", 0.0) / EACH_CYCLE,
@@ -151,7 +154,7 @@ def refill_readings(document: RunDocument) -> tuple[Reading, ...]:
 
 
 def is_chained(document: RunDocument, misses: float) -> bool:
-    """Whether the next address comes with each value that is loaded from memory, as far as that was counted."""
+    """Return whether the next address comes with each value that is loaded from memory, as far as that was counted."""
     return misses > 0 and _counted_loads(document, "chained") >= EACH_MISSES * misses
 
 
@@ -230,12 +233,12 @@ CPROFILE_KINDS: tuple[ProfileKind, ...] = ("own-time", "imports")
 
 
 def has_samples(profiles: Sequence[Profile]) -> bool:
-    """Whether Python stacks were sampled."""
+    """Return whether Python stacks were sampled."""
     return any(profile.kind == "sampled-functions" for profile in profiles)
 
 
 def has_cprofile(profiles: Sequence[Profile]) -> bool:
-    """Whether cProfile's results are there."""
+    """Return whether cProfile's results are there."""
     return any(profile.kind in CPROFILE_KINDS for profile in profiles)
 
 
@@ -317,7 +320,7 @@ def share_of_others(document: RunDocument) -> float:
 
 
 def is_disturbed(document: RunDocument) -> bool:
-    """Whether other programs had the processors for so long that its times say little of itself."""
+    """Return whether other programs had the processors for so long that its times say little of itself."""
     return share_of_others(document) >= MOST_FOR_OTHERS
 
 
@@ -354,12 +357,12 @@ def _share_of_profile(
 
 
 def scope_of(timing: Timing) -> Scope:
-    """The region that was timed, or the run where the whole process was."""
+    """Return the region that was timed, or the run where the whole process was."""
     return RUN if timing.kind == "process" else Scope("region", timing.name)
 
 
 def time_readings(timing: Timing) -> tuple[Reading, ...]:
-    """Every time.* metric of one timing: seconds per iteration, or per cent of the median.
+    """Return every time.* metric of one timing: seconds per iteration, or per cent of the median.
 
     The median is that of the processes' medians, the interval 95 % by order statistics with the effective
     sample size (`combine_processes`). Unavailable, with the reason, where there are too few samples.
@@ -417,7 +420,7 @@ UNSURE = 0.05  # of a window: what is missing to a whole one is no wait
 def time_split(
     usage: Sequence[tuple[float, float, float]], startup: float | None = None, use: TreeUse | None = None
 ) -> TimeSplit | None:
-    """The split of one process by looks at it (see `core.process.ProcessOutcome.usage`).
+    """Return the split of one process by looks at it (see `core.process.ProcessOutcome.usage`).
 
     In a window in which less processor time was used than wall time went by, the difference was spent waiting: for a
     processor as far as threads stood in its queue, else for something else. `startup`: seconds before the part that

@@ -33,16 +33,16 @@ class KernelRow:
 
     @property
     def brief(self) -> str:
-        """The label as a sentence can bear it."""
+        """Return the label as a sentence can bear it."""
         return narrower(self.label, BRIEF)
 
     @property
     def values(self) -> Mapping[str, float]:
-        """The values that are known, by metric."""
+        """Return the values that are known, by metric."""
         return {name: r.value for name, r in self.readings.items() if r.value is not None}
 
     def value(self, metric: str) -> float | None:
-        """The value of a metric of this kernel, or None."""
+        """Return the value of a metric of this kernel, or None."""
         reading = self.readings.get(metric)
         return reading.value if reading is not None else None
 
@@ -58,7 +58,7 @@ def counted_alone(document: RunDocument) -> bool:
 
 
 def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
-    """Every launch configuration that was timed or counted, the largest share of GPU time first."""
+    """Return every launch configuration that was timed or counted, the largest share of GPU time first."""
     trace = document.trace
     times = {time.kernel.scope: time for time in trace.kernels} if trace is not None else {}
     readings: dict[Scope, dict[str, Reading]] = {}
@@ -114,7 +114,10 @@ FULL = 99.95  # %; where all warps fit, the warps themselves are the limit and n
 
 
 def occupancy_limiters(values: Mapping[str, float]) -> tuple[str, ...]:
-    """Which resources allow the fewest blocks per multiprocessor; ties are all named (TheoreticalOccupancy.py)."""
+    """Return which resources allow the fewest blocks per multiprocessor.
+
+    Ties are all named (TheoreticalOccupancy.py).
+    """
     limits = {n: v for n in LIMITERS if (v := values.get(f"occupancy.limit.{n}")) is not None and v > 0}
     least = min(limits.values(), default=0.0)
     return tuple(name for name, value in limits.items() if value == least)
@@ -124,7 +127,10 @@ STALL = "stall."
 
 
 def longest_stalls(values: Mapping[str, float]) -> list[tuple[str, float]]:
-    """What warps of a kernel waited for, longest first: the reason in ncu's word, warps per issued instruction."""
+    """Return what warps of a kernel waited for, longest first.
+
+    The reason in ncu's word, warps per issued instruction.
+    """
     stalls = [(name[len(STALL) :], v) for name, v in values.items() if name.startswith(STALL) and v > 0]
     return sorted(stalls, key=lambda pair: -pair[1])
 
@@ -140,12 +146,12 @@ class Stall:
 
 @lru_cache(maxsize=1)
 def stalls() -> Mapping[str, Stall]:
-    """The reasons to wait, by ncu's word."""
+    """Return the reasons to wait, by ncu's word."""
     return {name: Stall(**row) for name, row in _limits()["stalls"].items()}
 
 
 def bottleneck_title(bound: str) -> str:
-    """What limits a kernel, in words; anything else as it is."""
+    """Return what limits a kernel, in words; anything else as it is."""
     return str(_limits()["bounds"].get(bound, bound))
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def chip_specification(document: RunDocument, metal: MetalTrace) -> AppleChip:
-    """The bandwidth of the GPU that the trace speaks of."""
+    """Return the bandwidth of the GPU that the trace speaks of."""
     from profkit.hardware.macos import find_chip  # with the whole machine, which no other run needs here
 
     gpu = document.gpus[0] if document.gpus else None
@@ -104,7 +104,7 @@ def _counted_reading(
     formula: str = AT_WORK,
     quality: Quality = "measured",
 ) -> Reading:
-    """A value out of counters; doubted where samples that are longer than the work in them could halve it."""
+    """Return a value out of counters; doubted where samples that are longer than the work in them could halve it."""
     remark = Fact.of("of-counter", counter=", ".join(counter.name for counter in counters))
     reading = metal_reading(metal, name, amount, COUNTER_TABLES, formula, quality=quality, remark=remark)
     filled = [counter.filled for counter in counters if counter.filled is not None]
@@ -117,7 +117,7 @@ def _other_unit(counter: MetalCounter) -> Fact:
 
 
 def _usable_counter(metal: MetalTrace, name: str) -> MetalCounter | Fact:
-    """The counter behind a metric, which was counted while the process worked; or why there is none."""
+    """Return the counter behind a metric, which was counted while the process worked; or why there is none."""
     if not metal.counters:
         return NOT_RECORDED
     table = metal_counter_names()
@@ -212,7 +212,7 @@ _COUNTER = "counter"  # in the name of the table that tells them
 
 
 def merge_metal_traces(known: MetalTrace | None, later: MetalTrace | None) -> MetalTrace | None:
-    """What both say: `known` of an earlier pass with what only `told` has.
+    """Return what both say: `known` of an earlier pass with what only `told` has.
 
     Times and work stay those of the earlier pass, since the later is another execution. What is absent is what neither
     has; of the counters the pass that was made for them says why.
@@ -248,7 +248,7 @@ USE = 'Does it use the GPU? In torch: .to("mps") for model and data; a short one
 
 
 def enrich_metal(document: RunDocument) -> RunDocument:
-    """The document with all that its Metal trace says; what an earlier, smaller trace said is replaced."""
+    """Return the document with all that its Metal trace says; what an earlier, smaller trace said is replaced."""
     if document.metal is None:
         return document
     fresh = _metal_readings(document, document.metal)
@@ -266,7 +266,7 @@ def _metal_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, 
 
 
 def _absent_in_run(document: RunDocument, absent: MetalAbsent) -> MetalAbsent:
-    """The reason as it is for a run, which launched the program itself and knows what it was asked to count."""
+    """Return the reason as it is for a run, which launched the program itself and knows what it was asked to count."""
     if document.plan is None:
         return absent
     if absent.what == INTERVALS and absent.reason.code == "no-rows":
@@ -310,7 +310,7 @@ def metal_reading(
     remark: Fact | None = None,
     otherwise: Fact = NOT_IN_TRACE,
 ) -> Reading:
-    """The reading of `name` out of `tables`; unavailable, with the reason of the first missing table, for None.
+    """Return the reading of `name` out of `tables`; unavailable, with the reason of the first missing table, for None.
 
     `remark` is what must be known of a value, `otherwise` the reason where the trace gives none.
     """
@@ -323,7 +323,7 @@ def metal_reading(
 def explain_absence(
     metal: MetalTrace, tables: tuple[str, ...], otherwise: Fact = NOT_IN_TRACE
 ) -> tuple[Fact, str | None]:
-    """Why the trace has none of what these tables tell, and the way to get it."""
+    """Return why the trace has none of what these tables tell, and the way to get it."""
     for table in tables:
         for absent in metal.absent:
             if absent.what == table:  # by its name: of two that are missing each has a fix of its own
@@ -339,7 +339,7 @@ def percent_of(part: float | None, whole: float | None) -> float | None:
 
 
 def window_of(metal: MetalTrace) -> float | None:
-    """The time that the process's share of the GPU is taken of, in seconds: its window, else the whole span."""
+    """Return the time that the process's share of the GPU is taken of, in seconds: its window, else the whole span."""
     if metal.marked:
         return metal.span
     return metal.window if metal.window is not None else metal.span
@@ -357,7 +357,7 @@ IdleCause = Literal["unsubmitted", "blocked", "queued", "others"]
 
 
 def idle_causes(metal: MetalTrace) -> list[tuple[IdleCause, float]]:
-    """What the idle time of the window was, in seconds, largest first; only what the trace can tell apart."""
+    """Return what the idle time of the window was, in seconds, largest first; only what the trace can tell apart."""
     idle = idle_of(metal)
     if idle is None:
         return []
@@ -374,7 +374,7 @@ def idle_causes(metal: MetalTrace) -> list[tuple[IdleCause, float]]:
 
 
 def missing_reading(metal: MetalTrace, name: str, why: Fact, fix: str | None) -> Reading:
-    """A reading that is not there for a reason of its own."""
+    """Return a reading that is not there for a reason of its own."""
     return replace(metal_reading(metal, name, None, (), "", otherwise=why), fix=fix)
 
 
@@ -382,7 +382,7 @@ NOTHING_RAN, NO_FRAMES = Fact("nothing-on-gpu"), Fact("no-frames")
 
 
 def metal_trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tuple[Reading, ...]:
-    """All readings of the time line, for the run; times in s, shares in %.
+    """Return all readings of the time line, for the run; times in s, shares in %.
 
     gpu.utilization is the union of the intervals of the process over its window.
     """
@@ -394,7 +394,7 @@ def metal_trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tu
 
 
 def _frame_and_compiler_readings(metal: MetalTrace) -> Iterator[Reading]:
-    """How long a frame took, where the process drew any, and what Metal's compiler took for it."""
+    """Yield how long a frame took, where the process drew any, and what Metal's compiler took for it."""
     count = None if metal.compilations is None else float(metal.compilations)
     rows = (
         ("frame.time", metal.frame, FRAMES, "median from one present to the next"),
@@ -437,7 +437,7 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
 
 
 def _add_doubts(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
-    """The readings, doubted where it is a guess whose work counts, or the marked region was not found."""
+    """Return the readings, doubted where it is a guess whose work counts, or the marked region was not found."""
     doubt = metal.lost
     if metal.guessed is not None:
         doubt = Fact.of("guessed-process", metal.guessed)

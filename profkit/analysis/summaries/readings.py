@@ -23,7 +23,9 @@ TOOL = "profkit"  # source of what is computed here from the readings of tools
 
 
 def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
-    """The reading of `name` in the first of `scopes` that has a value for it; in one scope the surest, undoubted first.
+    """Return the reading of `name` in the first of `scopes` that has a value for it.
+
+    In one scope the surest, undoubted first.
 
     Without any value the first unavailable one, which at least says why; None when nobody spoke of it.
     """
@@ -38,7 +40,7 @@ def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]
 
 
 def add_readings(document: RunDocument, new: Sequence[Reading]) -> RunDocument:
-    """The document with what of `new` is not there yet; a value takes the place of an unavailable reading."""
+    """Return the document with what of `new` is not there yet; a value takes the place of an unavailable reading."""
     places = {(r.metric, r.scope): r for r in document.readings}
     better = {
         (r.metric, r.scope): r
@@ -50,7 +52,7 @@ def add_readings(document: RunDocument, new: Sequence[Reading]) -> RunDocument:
 
 
 def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
-    """Where a run's answers stand, best first: the region that was timed, other regions, the whole run."""
+    """Return where a run's answers stand, best first: the region that was timed, other regions, the whole run."""
     named = [Scope("region", timing.name) for timing in document.timings if timing.kind != "process"]
     counted = [r.scope for r in document.readings if r.scope.kind == "region" and r.scope.id is None]
     return tuple(dict.fromkeys([*named, *counted, RUN]))
@@ -65,7 +67,7 @@ def surest_readings(document: RunDocument) -> dict[str, Reading]:
 
 
 def mixed_quality(qualities: Iterable[Quality]) -> Quality:
-    """The quality of something computed: that of its inputs; an estimate where simulation meets other.
+    """Return the quality of something computed: that of its inputs; an estimate where simulation meets other.
 
     A simulated count over a measured time is neither, so it is estimated; multiplexed infects measured.
     """
@@ -118,7 +120,7 @@ def unavailable_reading(
     fix: str | None = None,
     source: Source | None = None,
 ) -> Reading:
-    """A reading that is not there, and why."""
+    """Return a reading that is not there, and why."""
     return Reading(
         name,
         None,
@@ -132,7 +134,7 @@ def unavailable_reading(
 
 
 def find_reading(document: RunDocument, name: str, source_pass: PassName = "counters") -> Reading:
-    """The best reading of `name`, or an unavailable one with the reason that the pass behind it gives."""
+    """Return the best reading of `name`, or an unavailable one with the reason that the pass behind it gives."""
     scopes = main_scopes(document)
     reading = best_reading(document.readings, name, scopes)
     return reading if reading is not None else absent_reading(document, name, source_pass, scopes[0])
@@ -142,7 +144,7 @@ OF_PYTHON = ("stacks", "cprofile", "tracemalloc")  # passes over a program in Py
 
 
 def absent_reading(document: RunDocument, name: str, source_pass: PassName, scope: Scope) -> Reading:
-    """Why nobody spoke of `name`: how the pass that could have told ended."""
+    """Return why nobody spoke of `name`: how the pass that could have told ended."""
     for result in document.passes:
         if result.name == source_pass:
             why = (result.reason,) if result.reason is not None else ()
@@ -192,7 +194,7 @@ def traced_iterations(document: RunDocument) -> int:
 
 
 def _ran_as_asked(document: RunDocument, asked: int) -> bool:
-    """Whether what was traced ran `asked` times. Of what is no benchmark the workload says how often."""
+    """Return whether what was traced ran `asked` times. Of what is no benchmark the workload says how often."""
     if document.timings and not any(timing.kind == "benchmark" for timing in document.timings):
         return False
     kernels = document.trace.kernels if document.trace is not None else ()
@@ -202,7 +204,10 @@ def _ran_as_asked(document: RunDocument, asked: int) -> bool:
 
 
 def _asked_iterations(document: RunDocument) -> int | None:
-    """The iterations that the last step of the trace was told to run; None where it was told none or left out."""
+    """Return the iterations that the last step of the trace was told to run.
+
+    None where it was told none or left out.
+    """
     iterations = [
         step.directive.iterations
         for planned in (document.plan.passes if document.plan is not None else ())

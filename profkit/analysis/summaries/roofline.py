@@ -42,7 +42,7 @@ def flag_implausible(share: Reading, *causes: Fact) -> Reading:
 
 
 def traffic_warnings(dram: Reading) -> tuple[Fact, ...]:
-    """Why a rate to memory may come out above the peak: by how the traffic was come by."""
+    """Return why a rate to memory may come out above the peak: by how the traffic was come by."""
     return (STREAMING, BUSY_PEAK) if dram.quality != "measured" else (BUSY_PEAK,)
 
 
@@ -73,7 +73,7 @@ class Ceilings:
 
 
 def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ceilings:
-    """The peaks for as many threads as the workload kept busy; those of all where that is not known.
+    """Return the peaks for as many threads as the workload kept busy; those of all where that is not known.
 
     `busy` is CPU time over wall time in per cent: 100 is one core all the time.
     """
@@ -98,7 +98,7 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
 
 
 def work_of(document: RunDocument) -> tuple[Work, Ceilings]:
-    """What one iteration of the first timing does and takes, and the peaks that it is held against.
+    """Return what one iteration of the first timing does and takes, and the peaks that it is held against.
 
     Counts are per iteration already: who counted a region divided by its iterations.
     """
@@ -206,7 +206,7 @@ class RooflinePlace:
 
 
 def has_hidden_tensor_work(row: KernelRow) -> bool:
-    """Whether tensor cores do arithmetic that no counter of this report tells."""
+    """Return whether tensor cores do arithmetic that no counter of this report tells."""
     used, counted = row.value("tensor.utilization") or 0.0, row.value("flops.tensor")
     return used > TENSOR if counted is None else used > TENSOR_UNCOUNTED and counted == 0
 
@@ -218,7 +218,10 @@ def tensor_rate(row: KernelRow) -> float | None:
 
 
 def place_kernel(row: KernelRow) -> RooflinePlace | None:
-    """The arithmetic under whose ceiling a kernel stands; None where that, its traffic or a peak is not known."""
+    """Return the arithmetic under whose ceiling a kernel stands.
+
+    None where that, its traffic or a peak is not known.
+    """
     if row.value("bandwidth.dram") is None or not row.value("bandwidth.dram.peak"):
         return None
     if has_hidden_tensor_work(row):

@@ -54,7 +54,7 @@ class RooflineModel:
 
     @property
     def drawn(self) -> float:
-        """The share (0..1) of the time that its points have."""
+        """Return the share (0..1) of the time that its points have."""
         return min(1.0, sum(point.share for point in self.points))
 
 
@@ -158,7 +158,7 @@ def _place_of(row: KernelRow) -> Place:
 
 
 def _by_time(points: list[RooflinePoint]) -> tuple[RooflinePoint, ...]:
-    """Those that stand on a chart of logarithms, most time first."""
+    """Return those that stand on a chart of logarithms, most time first."""
     return tuple(
         sorted((one for one in points if one.intensity > 0 and one.rate > 0), key=lambda one: -one.share)
     )
@@ -217,7 +217,7 @@ def _operators(document: RunDocument) -> Iterator[RooflinePoint]:
 
 
 def _whole_region(document: RunDocument, scope: Scope) -> Iterator[RooflinePoint]:
-    """The region that was timed as one point, where its FLOP and bytes were counted."""
+    """Yield the region that was timed as one point, where its FLOP and bytes were counted."""
     intensity = find_reading(document, "arithmetic_intensity").value
     readings = [one for summary in document.summaries for one in summary.readings]
     rate = next((one.value for one in readings if one.metric == "flops.rate" and one.value), None)

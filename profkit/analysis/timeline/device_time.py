@@ -124,7 +124,7 @@ class Idle:
 
 
 def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
-    """The windows as the devices together saw them: from the earliest begin to the latest end."""
+    """Return the windows as the devices together saw them: from the earliest begin to the latest end."""
     windows: dict[int, tuple[int, int]] = {}
     for device in devices:
         for number, (begin, end) in device.finish().items():
@@ -134,7 +134,10 @@ def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
 
 
 def host_pauses(devices: Sequence[Idle]) -> HostPauses | None:
-    """What was idle for over a millisecond each time because the host had launched nothing; None: that is not known."""
+    """Return what was idle for over a millisecond each time because the host had launched nothing; None.
+
+    That is not known.
+    """
     if not sum(device.judged for device in devices):
         return None
     every = [pause for device in devices for pause in device.pauses]
@@ -230,7 +233,7 @@ class CommunicationSums:
 
 
 def _nearest(times: Any, wanted: Any) -> Any:
-    """Where in ascending `times` the one next to each that is wanted stands."""
+    """Return where in ascending `times` the one next to each that is wanted stands."""
     import numpy as np
 
     after = (

@@ -22,7 +22,7 @@ CALL_KINDS: tuple[MarkKind, ...] = ("launch", "wait", "copy", "memory", "call")
 
 
 def call_kind(name: str) -> MarkKind:
-    """What a call of a device's library is for.
+    """Return what a call of a device's library is for.
 
     >>> call_kind("cudaStreamSynchronize"), call_kind("cuLaunchKernel"), call_kind("cudaMemcpyAsync")
     ('wait', 'launch', 'copy')
@@ -56,7 +56,7 @@ class HostTime:
         return HostTime(points)
 
     def between(self, begin: Any, end: Any) -> Any:
-        """The ns in calls of each of CALL_KINDS (rows) from `begin` to `end` (columns)."""
+        """Return the ns in calls of each of CALL_KINDS (rows) from `begin` to `end` (columns)."""
         import numpy as np
 
         rows = np.zeros((len(CALL_KINDS), len(begin)))

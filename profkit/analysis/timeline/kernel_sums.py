@@ -62,7 +62,7 @@ class Durations:
             self._parts = [self._merged()]
 
     def summed(self) -> dict[int, DurationSums]:
-        """The sums of each group."""
+        """Return the sums of each group."""
         import numpy as np
 
         if not self._parts:
@@ -141,7 +141,7 @@ class KernelSums:
     def summed(
         self, tool: str, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, KernelTime]
     ) -> GpuTrace:
-        """The kernels of a trace; `ranges` are those that each configuration was launched in, `operations` its
+        """Return the kernels of a trace; `ranges` are those that each configuration was launched in, `operations` its
         commonest one. Most time first, then most launches of the set-up."""
         sums = self._durations.summed()
 
@@ -314,7 +314,7 @@ class LineSums:
         return found
 
     def summed(self) -> tuple[tuple[GpuLine, ...], float | None]:
-        """The lines, and the seconds in which they were recorded."""
+        """Return the lines, and the seconds in which they were recorded."""
         calls: Counter[SourceLine] = Counter()
         spent: Counter[SourceLine] = Counter()
         first, last = 1 << 62, -1

@@ -22,7 +22,7 @@ class Labels:
     _numbers: dict[MarkLabel, int] = field(default_factory=dict)
 
     def number(self, label: MarkLabel) -> int:
-        """The place of a label in the table."""
+        """Return the place of a label in the table."""
         number = self._numbers.get(label)
         if number is None:
             number = self._numbers[label] = len(self.table)
@@ -101,7 +101,7 @@ class LaneMarks:
 
 
 def lane_of(kind: LaneKind, **whose: Any) -> Lane:
-    """A lane without marks."""
+    """Return a lane without marks."""
     return Lane(kind, (), (), (), **whose)
 
 
@@ -134,7 +134,7 @@ def _longest(marks: Marks, most: int) -> Marks:
 
 
 def finished_lane(one: LaneMarks, begin: int, end: int, label: Callable[[int], int]) -> Lane:
-    """The lane with its marks, cut to what the timeline shows; `label` gives the number of a label."""
+    """Return the lane with its marks, cut to what the timeline shows; `label` gives the number of a label."""
     import numpy as np
 
     marks = one.marks

@@ -61,12 +61,15 @@ class LaunchOrigins:
         self._until = max(ends, default=-(1 << 62))
 
     def find(self, times: Any, processes: Any, threads: Any) -> Any:
-        """The number of the origin of each launch, -1 where none was written any more; None where none ever was."""
+        """Return the number of the origin of each launch, -1 where none was written any more.
+
+        None where none ever was.
+        """
         found = self.find_calls(times, processes, threads)
         return found[0] if found is not None else None
 
     def find_calls(self, times: Any, processes: Any, threads: Any) -> tuple[Any, Any] | None:
-        """What `find` says, and of each launch a number for the call of an operation that it is a part of."""
+        """Return what `find` says, and of each launch a number for the call of an operation that it is a part of."""
         import numpy as np
 
         if not self._steps:
@@ -169,7 +172,7 @@ def _written_call(name: str, given: str) -> OperationCall | None:
 
 
 def _forward_of(entry: Range, forward: _Forward) -> LaunchOrigin | None:
-    """The forward operation of a node of the backward pass: the last one before it with its number."""
+    """Return the forward operation of a node of the backward pass: the last one before it with its number."""
     candidates = forward.get((entry.process, entry.sequence), ()) if entry.sequence is not None else ()
     at = bisect_left(candidates, entry.start, key=lambda candidate: candidate[0])
     return candidates[at - 1][1] if at else None
@@ -246,7 +249,7 @@ def source_line(name: str) -> SourceLine | None:
 
 
 def _line_below(name: str) -> tuple[SourceLine | None, str]:
-    """The line of a library behind that of the program, None where there is none; and what the call is given."""
+    """Return the line of a library behind that of the program, None where there is none; and what the call is given."""
     below, _, given = name.partition(_BELOW)[2].partition(_BELOW)
     return _placed(below), given
 
@@ -270,7 +273,7 @@ class RangeMeaning(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def range_meaning(name: str, domain: str | None) -> RangeMeaning:
-    """What a range of this name is."""
+    """Return what a range of this name is."""
     line = source_line(name) if domain is None else None
     if line is not None:
         below, given = _line_below(name)
@@ -370,7 +373,7 @@ _OF_LIBRARIES = {"cublas": "__cublas", "cutlass": "__cublas", "nccl": "__nccl"}
 
 
 def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, GpuLine]]) -> GpuTrace | None:
-    """The trace with the lines of the program that a compiler says its kernels, by name and module, stand for.
+    """Return the trace with the lines of the program that a compiler says its kernels, by name and module, stand for.
 
     A name that several modules have is told by the module around the launch; where it stays open, no line is said.
     """
@@ -423,18 +426,18 @@ class TimeWindows:
         return np.where(inside, at, -1)
 
     def touched(self, start: int, end: int) -> bool:
-        """Whether anything between `start` and `end` is in one of them."""
+        """Return whether anything between `start` and `end` is in one of them."""
         at = bisect_left(self.bounds, start, key=lambda bound: bound[1])
         return at < len(self.bounds) and self.bounds[at][0] <= end
 
     @property
     def begin(self) -> int:
-        """When the first one begins."""
+        """Return when the first one begins."""
         return self.bounds[0][0]
 
 
 def is_region(name: str, domain: str | None) -> bool:
-    """Whether a range is a region of profkit."""
+    """Return whether a range is a region of profkit."""
     return domain == OWN or name.startswith(OWN_PREFIX)
 
 
@@ -446,7 +449,10 @@ def region_name(name: str, domain: str | None) -> tuple[str, str | None]:
 
 
 def marked_windows(ranges: Iterable[Range], profiler: Sequence[tuple[int, int | None]]) -> TimeWindows | None:
-    """The regions of profkit where there are any, else where the profiler was on; None where nothing is marked."""
+    """Return the regions of profkit where there are any, else where the profiler was on.
+
+    None where nothing is marked.
+    """
     regions = [(r.start, r.end) for r in ranges if is_region(r.name, r.domain)]
     chosen = regions or list(profiler)
     bounds = merge_intervals([(begin, EVER[1] if end is None else end) for begin, end in chosen])
@@ -454,7 +460,7 @@ def marked_windows(ranges: Iterable[Range], profiler: Sequence[tuple[int, int | 
 
 
 def merge_intervals(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The union of `intervals`, in order."""
+    """Return the union of `intervals`, in order."""
     union: list[tuple[int, int]] = []
     for begin, end in sorted(pair for pair in intervals if pair[1] >= pair[0]):
         if union and begin <= union[-1][1]:
@@ -500,7 +506,7 @@ class RangePaths:
         return bool(self._steps)
 
     def find(self, times: Any, processes: Any, threads: Any) -> Any:
-        """The number of the path in which each launch was made. `threads` is -1 where it is not known."""
+        """Return the number of the path in which each launch was made. `threads` is -1 where it is not known."""
         import numpy as np
 
         paths = np.zeros(len(times), dtype=np.int64)

@@ -49,7 +49,7 @@ def _placed_label(label: MarkLabel, known: dict[tuple[str, str], KernelTime]) ->
 
 
 def _with_lines(lanes: Sequence[Lane], table: Labels) -> Iterator[Lane]:
-    """The lanes, and before the calls of a thread a lane of the lines that its launches are of."""
+    """Yield the lanes, and before the calls of a thread a lane of the lines that its launches are of."""
     for lane in lanes:
         if lane.kind == "calls":
             lines = _lines_of(lane, table)
@@ -126,7 +126,10 @@ def _idle_label(
 
 
 def _longest_in(lanes: Sequence[Lane], start: int, end: int) -> tuple[int, int] | None:
-    """The label that most of a stretch lies in, of marks that follow each other, and how much; None where none does."""
+    """Return the label that most of a stretch lies in, of marks that follow each other, and how much.
+
+    None where none does.
+    """
     most: dict[int, int] = {}
     for lane in lanes:
         at = max(0, bisect_right(lane.starts, start) - 1)

@@ -38,7 +38,7 @@ SIXTEEN_BITS = "16 bits"
 
 
 def operand_type(kernel: str) -> str:
-    """The type of the operands of a matrix product, by the name of its kernel."""
+    """Return the type of the operands of a matrix product, by the name of its kernel."""
     return next((title for pattern, title, _ in _TYPES if re.search(pattern, kernel)), SIXTEEN_BITS)
 
 
@@ -52,7 +52,9 @@ def tensor_peak(gpu: Gpu | None, operands: str = SIXTEEN_BITS) -> float | None:
 
 
 def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
-    """How near (0..1) the products of a kernel are to the peak of the tensor cores; None where that is not known.
+    """Return how near (0..1) the products of a kernel are to the peak of the tensor cores.
+
+    None where that is not known.
 
     The name of a kernel of XLA's own does not tell the type of its operands.
     """

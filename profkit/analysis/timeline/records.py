@@ -202,7 +202,7 @@ class Collected:
         self._calls += _CALL_ROW.pack(start, end, key, number, thread, 0)
 
     def thread(self, *what: str) -> int:
-        """A number for a thread."""
+        """Return a number for a thread."""
         return self._numbers.setdefault(("thread", *what), len(self._numbers))
 
     def _activity(
@@ -241,7 +241,7 @@ class Collected:
         return int(over.sum())
 
     def activities(self) -> Iterator[Columns]:
-        """What the devices did, in the order of the starts."""
+        """Yield what the devices did, in the order of the starts."""
         import numpy as np
 
         for block in _in_blocks(self._activities, ACTIVITY):
@@ -249,7 +249,7 @@ class Collected:
             yield block
 
     def calls(self) -> Iterator[Columns]:
-        """The host's calls into CUDA, in the order of their starts."""
+        """Return the host's calls into CUDA, in the order of their starts."""
         return _in_blocks(self._calls, CALL)
 
 

@@ -40,13 +40,13 @@ class Launches:
     last: int
 
     def begin_of(self, launched: int) -> int | None:
-        """When the device began the first thing that was launched from then on; None where nothing was."""
+        """Return when the device began the first thing that was launched from then on; None where nothing was."""
         at = int(self.when.searchsorted(launched))
         return int(self.start[at]) if at < len(self.when) else None
 
 
 def launches_of(activities: Spool, lane: int) -> Launches:
-    """The kernels of a process and a device, by the number that `trace.launch_order` gave them."""
+    """Return the kernels of a process and a device, by the number that `trace.launch_order` gave them."""
     import numpy as np
 
     columns: list[Any] = []
@@ -72,7 +72,7 @@ def choose_part(
     filling: Sequence[bool],
     launches: Launches,
 ) -> ShownPart | None:
-    """The part that is drawn; None of a trace without a launch.
+    """Return the part that is drawn; None of a trace without a launch.
 
     `order` is the `LaunchOrder` of the busiest device, `steady` what of it repeats, where nothing is marked.
     """
@@ -106,7 +106,7 @@ def _entry(launches: Launches, begin: int, end: int) -> tuple[int, int] | None:
 
 
 def _repeated_inside(order: Any, windows: TimeWindows, filling: Sequence[bool]) -> SteadyPart | None:
-    """What repeats in the only window, if that is all of it."""
+    """Return what repeats in the only window, if that is all of it."""
     import numpy as np
 
     at = np.flatnonzero(windows.number(order.times) >= 0)

@@ -50,7 +50,7 @@ class Repetition:
 
 
 def find_repetitions(sequence: Any) -> list[Repetition]:
-    """What repeats in `sequence` (an array of small whole numbers), in order; no two overlap.
+    """Return what repeats in `sequence` (an array of small whole numbers), in order; no two overlap.
 
     A run has at least two periods, and at least three where the period is below ten launches: two equal launches in a
     row are no loop.
@@ -69,7 +69,7 @@ def find_repetitions(sequence: Any) -> list[Repetition]:
 
 
 def _with_shorter_period(run: Repetition, runs: list[Repetition], sequence: Any) -> Repetition:
-    """The shorter period of the same stretch, where next to nothing in it is foreign to that period.
+    """Return the shorter period of the same stretch, where next to nothing in it is foreign to that period.
 
     A program that logs in every tenth step repeats exactly only after ten. Layers are no steps all the same: what lies
     between the last layer and the next first one, a head and an embedding, is more of the launches than that.
@@ -112,7 +112,7 @@ def _sample_parts(sequence: Any) -> list[Any]:
 
 
 def _grams(part: Any) -> list[Any]:
-    """A number for every stretch of 1, 2, 4, ... launches; equal stretches have equal numbers."""
+    """Return a number for every stretch of 1, 2, 4, ... launches; equal stretches have equal numbers."""
     import numpy as np
 
     grams, factor = [part.astype(np.uint64)], np.uint64(0x9E3779B97F4A7C15)
@@ -127,7 +127,7 @@ def _grams(part: Any) -> list[Any]:
 
 
 def _distances(gram: Any) -> Any:
-    """How far away each stretch comes again, for those that do."""
+    """Return how far away each stretch comes again, for those that do."""
     import numpy as np
 
     order = np.argsort(gram, kind="stable")
@@ -136,7 +136,7 @@ def _distances(gram: Any) -> Any:
 
 
 def _commonest(distances: Any) -> list[tuple[int, int]]:
-    """The distances that come most often, and how often; of equally many the one that comes first."""
+    """Return the distances that come most often, and how often; of equally many the one that comes first."""
     import numpy as np
 
     distinct, first, counts = np.unique(distances, return_index=True, return_counts=True)
@@ -195,7 +195,7 @@ def _is_long_enough(run: Repetition) -> bool:
 
 
 def _free_pieces(run: Repetition, taken: list[Repetition]) -> list[Repetition]:
-    """What of `run` no better one has taken."""
+    """Return what of `run` no better one has taken."""
     pieces = [(run.first, run.last)]
     for better in taken:
         pieces = [
@@ -239,7 +239,10 @@ class SteadyPart:
 
 
 def fills_memory(name: str) -> bool:
-    """Whether a kernel of this name only fills memory: what initialises, or flushes a cache between trial runs."""
+    """Return whether a kernel of this name only fills memory.
+
+    What initialises, or flushes a cache between trial runs.
+    """
     return _FILLING.search(name) is not None
 
 
@@ -250,7 +253,7 @@ def find_steady(
     loads: Sequence[int] = (),
     clues: LaunchClues | None = None,
 ) -> SteadyPart | None:
-    """The part of `sequence` that is the workload; None where nothing repeats that is more than a detail.
+    """Return the part of `sequence` that is the workload; None where nothing repeats that is more than a detail.
 
     `sequence` holds the number of each launch's configuration, in the order of the launches; `weights` the time of one
     launch of each configuration, `filling` whether it only fills memory. `loads` are the positions before which code
@@ -342,7 +345,7 @@ def _cut_apart(
 
 
 def _is_detail(spent: Any, tuning: Sequence[Repetition], first: int, last: int, period: int) -> bool:
-    """Whether what happens once, before and after, takes so much longer that what repeats is no workload."""
+    """Return whether what happens once, before and after, takes so much longer that what repeats is no workload."""
     once = spent.copy()
     for run in tuning:
         once[run.first : run.last] = 0
@@ -385,7 +388,10 @@ def trial_runs(kinds: Sequence[frozenset[int]]) -> set[int]:
 
 
 def _shares_kernels(kinds: frozenset[int], wanted: frozenset[int], weights: Sequence[float]) -> bool:
-    """Whether most of the time of one is in kernels of the other: an evaluation runs the kernels of the training."""
+    """Return whether most of the time of one is in kernels of the other.
+
+    An evaluation runs the kernels of the training.
+    """
     total = sum(weights[n] for n in kinds)
     return total > 0 and sum(weights[n] for n in kinds & wanted) >= 0.5 * total
 
@@ -421,7 +427,7 @@ def _with_fills(sequence: Any, at: Any, first: int, last: int, period: int) -> t
 
 
 def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many of the first entries are the same."""
+    """Return how many of the first entries are the same."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 

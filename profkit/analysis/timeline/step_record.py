@@ -40,7 +40,7 @@ LONGEST_NAME = 200  # characters of a kernel's name: those of templates take tho
 def build_timeline(
     recording: Recording, activities: Spool, calls: Spool, part: ShownPart, origins: LaunchOrigins
 ) -> Timeline | None:
-    """The record of a part; None where nothing ran in it."""
+    """Return the record of a part; None where nothing ran in it."""
     record = _Record(recording, part, origins)
     record.add_calls(calls)
     record.add_activities(activities)
@@ -175,7 +175,7 @@ class _Record:
             device.idle.append(Marks.of(starts[chosen], ends[chosen], gaps).merged(fine))
 
     def _numbers_of(self, rows: Columns) -> Any:
-        """The label of each activity: its name, and what launched it where that was recorded."""
+        """Return the label of each activity: its name, and what launched it where that was recorded."""
         import numpy as np
 
         when = np.where(rows["launch"] >= 0, rows["launch"], rows["start"])
@@ -207,7 +207,7 @@ class _Record:
     # ------------------------------------------------------------ lanes
 
     def timeline(self) -> Timeline | None:
-        """All of it, bounded."""
+        """Return all of it, bounded."""
         lanes = [*self._device_lanes(), *self._host_lanes()]
         kept, shortest, merged, left_out = bounded_lanes(lanes, self._span)
         if not any(one.lane.kind in ("kernels", "copies") for one in kept):
@@ -284,7 +284,10 @@ class _Record:
             )
 
     def _call_label(self, name: int, launched: int | None, *, waits: bool) -> int:
-        """A call, with what it launched and the line of that; `waits`: it came back behind the end of its copy."""
+        """Return a call, with what it launched and the line of that; `waits`.
+
+        It came back behind the end of its copy.
+        """
         kind = "wait" if waits and self._kinds[name] == "copy" else self._kinds[name]
         label = MarkLabel(kind, self._tables.calls[name][:LONGEST_NAME])
         if launched is not None:
@@ -312,7 +315,7 @@ _PROGRAM, _QUEUED, _UNKNOWN = (_IDLE_KINDS.index(kind) for kind in ("program", "
 
 
 def _gap_kinds(begin: Any, end: Any, launched: Any, host: HostTime | None) -> Any:
-    """What the host did in most of each gap. `launched`: when the first of what ran after it was asked for."""
+    """Return what the host did in most of each gap. `launched`: when the first of what ran after it was asked for."""
     import numpy as np
 
     if host is None:  # no call was recorded: nobody knows
@@ -325,7 +328,7 @@ def _gap_kinds(begin: Any, end: Any, launched: Any, host: HostTime | None) -> An
 
 
 def _covered(marks: Marks) -> Marks:
-    """The same without what others cover already: what is left adds up to the time in which anything ran."""
+    """Return the same without what others cover already: what is left adds up to the time in which anything ran."""
     import numpy as np
 
     order = np.argsort(marks.start, kind="stable")
@@ -336,7 +339,7 @@ def _covered(marks: Marks) -> Marks:
 
 
 def busy_shares(marks: Marks, first: int, last: int) -> tuple[int, ...]:
-    """How much of each of BINS equal parts is covered by marks, in %."""
+    """Return how much of each of BINS equal parts is covered by marks, in %."""
     import numpy as np
 
     edges = np.linspace(first, max(last, first + 1), BINS + 1)
@@ -360,7 +363,10 @@ def _by_thread(item: tuple[_Key, Any]) -> tuple[int, int, str]:
 
 
 def _ranges_in(recording: Recording, part: ShownPart) -> dict[_Key, list[tuple[int, int, MarkLabel]]]:
-    """The outermost ranges, lines and operations of each thread in the part; operations only where no line is told."""
+    """Return the outermost ranges, lines and operations of each thread in the part.
+
+    Operations only where no line is told.
+    """
     found: dict[_Key, list[tuple[int, int, MarkLabel]]] = {}
     reached: dict[_Key, int] = {}
     touching = [
@@ -394,6 +400,6 @@ def _range_label(one: Range) -> MarkLabel:
 
 
 def line_label(place: SourceLine) -> MarkLabel:
-    """The mark of a line of the program."""
+    """Return the mark of a line of the program."""
     file, line, function = place
     return MarkLabel("line", function or "", file=file, line=line, function=function)

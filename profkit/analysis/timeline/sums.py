@@ -54,7 +54,7 @@ class HostSums:
         return (sums[_LATENCY].median / 1e9, sums[_CALL].median / 1e9) if sums else None
 
     def api(self, names: Sequence[str]) -> tuple[ApiCall, ...]:
-        """The calls by name, most time first."""
+        """Return the calls by name, most time first."""
         ranked = sorted(self._calls.summed().items(), key=lambda call: -call[1].total)
         return tuple(ApiCall(names[name], sums.counted, sums.total / 1e9) for name, sums in ranked)
 
@@ -140,7 +140,7 @@ class RangeSums:
         )
 
     def work(self) -> tuple[GpuOperation, ...]:
-        """The operations that launched kernels, with the least work of each."""
+        """Return the operations that launched kernels, with the least work of each."""
         return self._work.summed()
 
     def names(self) -> dict[int, tuple[str, ...]]:
@@ -185,7 +185,7 @@ _Value = TypeVar("_Value")
 
 
 def _majority(counts: Counter[_Value | None]) -> _Value | None:
-    """What counts for more than half; None where nothing does."""
+    """Return what counts for more than half; None where nothing does."""
     value, count = counts.most_common(1)[0]
     return value if 2 * count > counts.total() else None
 
@@ -208,7 +208,7 @@ class Sums:
 
     @property
     def origins(self) -> LaunchOrigins:
-        """Where launches come from."""
+        """Return where launches come from."""
         return self._lines.origins
 
     def add(self, block: Columns) -> None:
@@ -270,7 +270,10 @@ class Sums:
         return self._kernels.sequence(trace.kernels)
 
     def trace(self, *, repeats: int | None) -> GpuTrace:
-        """All of it. Of several devices `span` and `busy` are the mean: a device that waits for others is idle."""
+        """Return all of it. Of several devices `span` and `busy` are the mean.
+
+        A device that waits for others is idle.
+        """
         # One that only got a copy is not one that should work.
         working = sorted(self._working or self._devices)
         devices = [self._devices[number] for number in working]

@@ -116,7 +116,7 @@ def _lane(record: ThreadRecord, width: float, parts: int, labels: Labels) -> Lan
 
 
 def _spread(one: Stretch, width: float, parts: int) -> Iterator[tuple[int, float]]:
-    """The seconds of a stretch in each part that it touches, spread evenly."""
+    """Yield the seconds of a stretch in each part that it touches, spread evenly."""
     length = max(one.end - one.begin, 1e-9)
     first = min(parts - 1, max(0, int(one.begin / width)))
     for part in range(first, min(parts, int(one.end / width) + 1)):
@@ -140,7 +140,7 @@ def _by_kind(done: Mapping[Place, float]) -> list[tuple[Place, float]]:
 def _strip(
     records: Sequence[ThreadRecord], seconds: float, processes: Sequence[str]
 ) -> Iterator[ActivityBins]:
-    """How much of each part of the run each process ran: of several threads at a time at most 100 %."""
+    """Yield how much of each part of the run each process ran: of several threads at a time at most 100 %."""
     width = seconds / STRIP
     for process in sorted({one.process for one in records}):
         spent = [0.0] * STRIP

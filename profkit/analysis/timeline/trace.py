@@ -30,7 +30,7 @@ from profkit.core.types import Fact, GpuLoop, GpuTrace, Kernel, Timeline
 
 
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
-    """The trace, and what has to be said of it."""
+    """Return the trace, and what has to be said of it."""
     trace, notes, _ = build_ordered_trace(recording)
     return trace, notes
 
@@ -38,7 +38,7 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
 def build_ordered_trace(
     recording: Recording,
 ) -> tuple[GpuTrace, tuple[Fact, ...], tuple[tuple[int, float], ...]]:
-    """The trace, what has to be said of it, and of one device its first launches with their seconds."""
+    """Return the trace, what has to be said of it, and of one device its first launches with their seconds."""
     with Spool() as activities, Spool() as calls:
         loading, repeats = CodeLoading(recording.tables.calls), Repetitions()
         _gather(recording, activities, calls, loading, repeats)
@@ -62,7 +62,7 @@ def _timeline(
     steady: SteadyPart | None,
     sums: Sums,
 ) -> Timeline | None:
-    """The record of one typical step; None where nothing was launched."""
+    """Return the record of one typical step; None where nothing was launched."""
     filling = [fills_memory(configuration.name) for configuration in recording.tables.configurations]
     order = launch_order(activities, filling)
     part = choose_part(recording.ranges, windows, order, steady, filling, launches_of(activities, order.lane))
@@ -77,7 +77,7 @@ class Repetitions:
         self.twice = 0
 
     def without(self, block: Columns) -> Columns:
-        """The rows of a block (columns ACTIVITY, by their starts) that were not there before."""
+        """Return the rows of a block (columns ACTIVITY, by their starts) that were not there before."""
         import numpy as np
 
         if not len(block):
@@ -93,7 +93,7 @@ class Repetitions:
         return told_first
 
     def notes(self) -> Iterator[Fact]:
-        """How many were left out."""
+        """Yield how many were left out."""
         if self.twice:
             yield Fact.of("told-twice", count=self.twice)
 
@@ -246,7 +246,7 @@ def launched_programs(ranges: Sequence[Range], times: Any) -> Any:
 def _steady_part(
     order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[int], programs: Any
 ) -> SteadyPart | None:
-    """What repeats by launch configurations; where that is little of the time, what repeats by kernels' names.
+    """Return what repeats by launch configurations; where that is little of the time, what repeats by kernels' names.
 
     A sequence that grows by a token has other grids in each step. By name alone layers of other sizes would be alike,
     too, and so would the candidates of a tuner: configurations come first, and most of what they found has to be of the
@@ -284,7 +284,7 @@ def _steady_part(
 
 
 def _kind_of(name: str) -> str:
-    """A name without sizes; of a library that chooses by size its own."""
+    """Return a name without sizes; of a library that chooses by size its own."""
     owner = kernel_owner(name)
     return owner if owner in _LIBRARIES else _DIGITS.sub("", name)
 
@@ -381,7 +381,7 @@ class LaunchOrder:
 
 
 def launch_order(activities: Spool, filling: Sequence[bool]) -> LaunchOrder:
-    """The launches of the process and device with most kernel time. `filling` is by configuration.
+    """Return the launches of the process and device with most kernel time. `filling` is by configuration.
 
     Of several processes or devices one is enough to know when the workload began.
     """
@@ -416,7 +416,7 @@ def launch_order(activities: Spool, filling: Sequence[bool]) -> LaunchOrder:
 
 
 def _busiest_lane(activities: Spool) -> tuple[int, bool, int]:
-    """Which process and device it is, whether there are graphs, and of how many it is the busiest."""
+    """Return which process and device it is, whether there are graphs, and of how many it is the busiest."""
     import numpy as np
 
     time: dict[int, int] = {}
@@ -431,14 +431,14 @@ def _busiest_lane(activities: Spool) -> tuple[int, bool, int]:
 
 
 def _lanes(kernels: Columns) -> Any:
-    """The process and device of each, as one number."""
+    """Return the process and device of each, as one number."""
     return (kernels["process"].astype("i8") << 16) | kernels["device"]
 
 
 def _fold_graphs(
     what: Any, when: Any, spent: Any, graph: Any, weights: list[float], filling: list[bool]
 ) -> tuple[Any, Any, list[float], list[bool]]:
-    """The nodes of each launch of a graph as one entry; equal launches get equal numbers."""
+    """Return the nodes of each launch of a graph as one entry; equal launches get equal numbers."""
     import numpy as np
 
     firsts = np.flatnonzero(np.r_[True, (graph[1:] != graph[:-1]) | (graph[1:] < 0)])
@@ -483,7 +483,7 @@ def bounds_with_copies(activities: Spool, order: LaunchOrder, steady: SteadyPart
 
 
 def _transfers(activities: Spool, lane: int) -> tuple[Any, Any]:
-    """When each of a lane was launched, in order, and of which kind it was."""
+    """Return when each of a lane was launched, in order, and of which kind it was."""
     import numpy as np
 
     times, kinds = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]

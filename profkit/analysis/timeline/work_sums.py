@@ -23,7 +23,7 @@ _CONVOLUTION = re.compile(
 
 
 def multiplies(kernel: str) -> bool:
-    """Whether a kernel does what takes the time of a product, of attention or of a convolution."""
+    """Return whether a kernel does what takes the time of a product, of attention or of a convolution."""
     return computes_products(kernel) or _CONVOLUTION.search(kernel) is not None
 
 
@@ -109,7 +109,7 @@ class WorkSums:
         return total / launches if launches else None
 
     def _work(self, number: int) -> NecessaryWork | None:
-        """The least work of a call; of tensors whose type was not recorded its kernels tell one."""
+        """Return the least work of a call; of tensors whose type was not recorded its kernels tell one."""
         origin: LaunchOrigin = self._origins.origins[number]
         one = self._sums.get(number)
         if origin.call is None or one is None:

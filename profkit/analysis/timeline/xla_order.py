@@ -54,17 +54,17 @@ class ScheduledKernel:
 
     @property
     def name(self) -> str:
-        """The operation without its shapes."""
+        """Return the operation without its shapes."""
         return self.operation.partition(" [")[0]
 
     @cached_property
     def said(self) -> ScheduledKernel:
-        """What is said of it: two of which the same is said are one."""
+        """Return what is said of it: two of which the same is said are one."""
         return replace(self, kernel="", group=0)
 
     @cached_property
     def plain(self) -> ScheduledKernel:
-        """What can be said whatever its shapes are: its line, and the operation's name."""
+        """Return what can be said whatever its shapes are: its line, and the operation's name."""
         return replace(self.said, operation=self.name, type=None, unit=None, flop=None, bytes=None)
 
 
@@ -129,7 +129,7 @@ class _Placed:
 
     @property
     def is_told(self) -> bool:
-        """Whether enough of the launches are placed to speak of all."""
+        """Return whether enough of the launches are placed to speak of all."""
         told = self.launches.total()
         return told > 0 and told >= _PLACED * (told + self.other)
 
@@ -160,7 +160,7 @@ class _Alignment:
 
     @property
     def strange(self) -> set[int]:
-        """The kernels with a name as XLA gives it that is none of this program's."""
+        """Return the kernels with a name as XLA gives it that is none of this program's."""
         return {
             number
             for number in {number for number, _ in self._launches}
@@ -284,7 +284,7 @@ def with_schedules(
 
 
 def runs_programs(trace: GpuTrace) -> bool:
-    """Whether XLA's programs launched the kernels of a trace, as far as it tells."""
+    """Return whether XLA's programs launched the kernels of a trace, as far as it tells."""
     return any(_MODULE.search(name) for time in trace.kernels for name in time.ranges)
 
 

@@ -30,7 +30,7 @@ from profkit.reporting.plain_text import text_for_others
 
 
 def draw(chart: Chart) -> Html | None:
-    """The chart as finished SVG; None where it has no marks."""
+    """Return the chart as finished SVG; None where it has no marks."""
     return _Drawing(chart).svg() if chart.marks else None
 
 
@@ -94,7 +94,7 @@ class _Drawing:
         return tag("circle", title, cx=self.x(point.x), cy=self.y(point.y), r=point.size, class_=point.style)
 
     def _names(self) -> Iterator[Html]:
-        """The names of rules above them, those that stand apart."""
+        """Yield the names of rules above them, those that stand apart."""
         used: list[tuple[float, float]] = []
         for rule in self.rules:
             middle = _free_place(rule.label, self.x(rule.x), used) if rule.label else None
@@ -150,12 +150,15 @@ class _Drawing:
 
 
 def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    """Whether two boxes (left, top, right, bottom) share a place."""
+    """Return whether two boxes (left, top, right, bottom) share a place."""
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _free_place(words: str, x: float, used: list[tuple[float, float]]) -> float | None:
-    """The middle of words near `x`, on a line on which others have `used` places; None where there is no room."""
+    """Return the middle of words near `x`, on a line on which others have `used` places.
+
+    None where there is no room.
+    """
     half = width(words) / 2
     middle = min(WIDTH - 2 - half, max(2 + half, x))
     if any(middle + half + 4 > low and middle - half - 4 < high for low, high in used):
@@ -176,7 +179,7 @@ def clean(text: str) -> str:
 
 
 def width(text: str, size: float = FONT) -> float:
-    """How wide a line of text is at most, in the unit of `size`."""
+    """Return how wide a line of text is at most, in the unit of `size`."""
     return size * sum(map(_advance, text))
 
 
@@ -192,7 +195,10 @@ def _advance(sign: str) -> float:
 
 
 def fitted(text: str, room: float, size: float = FONT) -> str:
-    """The text as it fits into `room`, its middle left out where it is too long; nothing where no three letters fit."""
+    """Return the text as it fits into `room`, its middle left out where it is too long.
+
+    Nothing where no three letters fit.
+    """
     text = clean(text)
     if width(text, size) <= room:
         return text
@@ -205,7 +211,10 @@ LONGEST_TEXT = 1500  # characters of a chart's text alternative
 
 
 def number(value: float) -> str:
-    """A coordinate with at most one decimal. ValueError where it is none: a chart with NaN in it shows nothing."""
+    """Return a coordinate with at most one decimal. ValueError where it is none.
+
+    A chart with NaN in it shows nothing.
+    """
     if not isfinite(value):
         raise ValueError(f"{value} is no place on a chart")
     text = f"{value:.1f}"
@@ -220,7 +229,7 @@ def tag(name: str, *children: str, **attributes: float | str | None) -> Html:
 
 
 def hover(text: str) -> Html:
-    """What is shown while the pointer rests on an element, or the keyboard's focus does."""
+    """Return what is shown while the pointer rests on an element, or the keyboard's focus does."""
     return element("title", clean(shorten(text, LONGEST)))
 
 
@@ -230,18 +239,18 @@ def text(at: tuple[float, float], words: str, kind: str | None = None, hover_tex
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Html:
-    """A straight line as a path, which is the shortest way to write one."""
+    """Return a straight line as a path, which is the shortest way to write one."""
     return tag("path", d=f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", class_=kind)
 
 
 def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> Html:
-    """A line through points, or the area inside of it."""
+    """Return a line through points, or the area inside of it."""
     body = " ".join(f"{number(x)} {number(y)}" for x, y in points)
     return tag("path", d=f"M{body}{'z' if closed else ''}", class_=kind)
 
 
 def frame(kind: str, height: float, title: str, description: str, body: Sequence[Html]) -> Html:
-    """A chart: its name and its text alternative, and what is drawn. `kind` is a class for the style."""
+    """Return a chart: its name and its text alternative, and what is drawn. `kind` is a class for the style."""
     inner = together(body)
     name, words = clean(shorten(title, LONGEST)), clean(shorten(description, LONGEST_TEXT))
     mark = f"c{crc32(f'{kind}{name}{words}{inner}'.encode(errors='replace')):08x}"

@@ -30,7 +30,7 @@ _KEYS: dict[PartLook, tuple[tuple[str, str], ...]] = {
 
 
 def draw_bar(bar: StepBar) -> Html | None:
-    """The bar with its key; None where it has no parts."""
+    """Return the bar with its key; None where it has no parts."""
     whole = sum(part.share for part in bar.parts)
     if whole <= 0:
         return None
@@ -52,7 +52,7 @@ def draw_bar(bar: StepBar) -> Html | None:
 
 
 def _part(part: StepPart, begin: float, share: float, anchor: str) -> Html:
-    """A link to the row of the table: its fill stands on the ground, so that filled areas are seconds."""
+    """Return a link to the row of the table: its fill stands on the ground, so that filled areas are seconds."""
     hatched = f"url(#{anchor}-hatch)" if part.look == "unknown" else None
     body = [tag("rect", width="100%", height="100%", class_=part.look, fill=hatched)]
     if part.look == "limited":
@@ -86,7 +86,7 @@ def _words(part: StepPart, share: float) -> Iterator[Html]:
 
 
 def _in_room(words: str, least: str, room: float) -> str:
-    """The words, shortened as long as somebody can read them; else the least of them, where that fits."""
+    """Return the words, shortened as long as somebody can read them; else the least of them, where that fits."""
     short = fitted(words, room, _FONT)
     if len(short) >= min(_READABLE, len(clean(words))):
         return short
@@ -94,7 +94,7 @@ def _in_room(words: str, least: str, room: float) -> str:
 
 
 def _key(bar: StepBar) -> Iterator[Html]:
-    """What each look means, of those that occur."""
+    """Yield what each look means, of those that occur."""
     for look, keys in _KEYS.items():
         for kind, words in keys if look in bar.looks else ():
             if kind != "busy" or any((part.busy or 0.0) > part.needed + _SEEN for part in bar.parts):

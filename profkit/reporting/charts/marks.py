@@ -34,7 +34,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The place of a value; outside of the range it is that of the nearer end."""
+        """Return the place of a value; outside of the range it is that of the nearer end."""
         value = min(self.high, max(self.low, value))
         if self.log:
             share = log10(value / self.low) / log10(self.high / self.low)
@@ -44,7 +44,7 @@ class Scale:
 
 
 def linear(values: Iterable[float], start: float, end: float) -> Scale:
-    """A scale over all finite `values` with some room. Values that are all alike stand in the middle."""
+    """Return a scale over all finite `values` with some room. Values that are all alike stand in the middle."""
     known = [min(_LARGEST, max(-_LARGEST, value)) for value in values if isfinite(value)]
     low, high = min(known, default=0.0), max(known, default=1.0)
     size = max(abs(low), abs(high))
@@ -79,7 +79,7 @@ class Axis:
         return Scale(low, found.high if self.high is None else self.high, start, end, self.log)
 
     def marked(self, scale: Scale) -> tuple[Tick, ...]:
-        """The ticks on a scale."""
+        """Return the ticks on a scale."""
         return ticks(scale, self.unit) if self.ticks is None else self.ticks
 
 
@@ -182,7 +182,7 @@ AnyMark: TypeAlias = Line | Area | AxisRule | Points | Label
 
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
-    """All values of the marks, across and up."""
+    """Return all values of the marks, across and up."""
     across: list[float] = []
     up: list[float] = []
     for mark in marks:
@@ -236,7 +236,7 @@ class Charts(Block):
     repeats: bool = False
 
     def plain(self) -> Sequence[Block]:
-        """A title and rows of bars for each."""
+        """Return a title and rows of bars for each."""
         shown = () if self.repeats else self.charts
         return [Paragraph(Span(line, Style.CODE)) for chart in shown for line in text_plot(chart)]
 
@@ -245,7 +245,7 @@ class Charts(Block):
 
 
 def text_plot(chart: Chart) -> list[str]:
-    """The range, and the last values as bars side by side; [] of less than two values.
+    """Return the range, and the last values as bars side by side; [] of less than two values.
 
     `▲` stands before a change, `┊` where a segment begins.
     """

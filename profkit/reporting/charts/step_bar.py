@@ -44,11 +44,11 @@ class StepBar(Block):
 
     @property
     def looks(self) -> frozenset[PartLook]:
-        """The looks that occur: a key explains no other."""
+        """Return the looks that occur: a key explains no other."""
         return frozenset(part.look for part in self.parts)
 
     def plain(self) -> Sequence[Block]:
-        """The bar for 80 columns."""
+        """Return the bar for 80 columns."""
         return self.lines(_CELLS)
 
     def lines(self, cells: int) -> Sequence[Block]:
@@ -73,7 +73,7 @@ class StepBar(Block):
 
 
 def bar_line(parts: Sequence[StepPart], cells: int = _CELLS) -> str:
-    """The parts side by side in so many characters, the first of each an edge where it has two or more.
+    """Return the parts side by side in so many characters, the first of each an edge where it has two or more.
 
     Edges are rounded where they stand, so that the parts add up to the line. The height tells the fill by eighths, at
     least one; idle time and what is not known have signs of their own, so that nothing depends on colours.

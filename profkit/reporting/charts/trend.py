@@ -29,7 +29,7 @@ _CAUSES = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
 
 
 def segment_reason(series: Series, segment: Segment) -> str:
-    """Why a segment begins, in words."""
+    """Return why a segment begins, in words."""
     if segment.cause == "accepted":
         return f"accepted{f' by {segment.by}' if segment.by else ''}: {segment.word}"
     here = series.points[segment.first].machine
@@ -38,12 +38,12 @@ def segment_reason(series: Series, segment: Segment) -> str:
 
 
 def short_machine(machine: str) -> str:
-    """A fingerprint's id as people read it: enough of it to tell two apart."""
+    """Return a fingerprint's id as people read it: enough of it to tell two apart."""
     return machine[:12] if machine else "unknown"
 
 
 def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: str | None = None) -> Chart:
-    """The series; `band` is what counts as no change (in the series' unit), drawn behind it.
+    """Return the series; `band` is what counts as no change (in the series' unit), drawn behind it.
 
     Points that decide nothing (throttled, interrupted) are hollow and off the line. Nights stand side by side, however
     much time lies between them. Without marks where no night is stored.
@@ -76,7 +76,7 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
 
 
 def _points(points: Sequence[Value], unit: str) -> Points:
-    """Every night with its words."""
+    """Return every night with its words."""
     made = (
         Point(index, p.value, _night(p, unit), style="dot" if p.valid else "dot hollow")
         for index, p in enumerate(points)
@@ -85,7 +85,10 @@ def _points(points: Sequence[Value], unit: str) -> Points:
 
 
 def _lines(trend: Trend) -> Iterator[AnyMark]:
-    """The interval as an area and the value as a line, each segment by itself: across an edge nothing compares."""
+    """Yield the interval as an area and the value as a line, each segment by itself.
+
+    Across an edge nothing compares.
+    """
     points = trend.series.points
     stretches = [(segment.first, segment.last) for segment in trend.epochs] or [(0, len(points) - 1)]
     for first, last in stretches:
@@ -132,14 +135,14 @@ def change_text(series: Series, change: ChangePoint) -> str:
 
 
 def course_of(series: Series, change: ChangePoint) -> bool | None:
-    """Whether it became worse; None where nobody can say."""
+    """Return whether it became worse; None where nobody can say."""
     if series.better == "none" or change.after == change.before:
         return None
     return (change.after > change.before) == (series.better == "lower")
 
 
 def day_of(started: str) -> str:
-    """The day of a time; a series of a file calls its values what it likes."""
+    """Return the day of a time; a series of a file calls its values what it likes."""
     return started[:10] if len(started) > 10 and started[4:5] == "-" else shorten(started, 40)
 
 
@@ -153,7 +156,7 @@ def _night(point: Value, unit: str) -> str:
 
 
 def _description(trend: Trend) -> str:
-    """The chart in words: how many nights, the last value, what changed."""
+    """Return the chart in words: how many nights, the last value, what changed."""
     points, unit = trend.series.points, trend.series.unit
     parts = [f"{plural(len(points), 'night')} from {points[0].started[:10]} to {points[-1].started[:10]}"]
     parts.append(f"the last is {format_quantity(points[-1].value, unit)}")

@@ -49,7 +49,7 @@ def element(name: str, *children: str, **attributes: str | None) -> Html:
 
 
 def filled(template: str, **values: object) -> Html:
-    """A template with these values; texts in it are escaped as in an element."""
+    """Return a template with these values; texts in it are escaped as in an element."""
     return Html(_templates().get_template(template).render(values))
 
 
@@ -96,7 +96,7 @@ def island(data: Json) -> str:
 
 
 def link(path: str) -> str:
-    """A path relative to the page as a link: never another scheme, host or script, whatever the file is called.
+    """Return a path relative to the page as a link: never another scheme, host or script, whatever the file is called.
 
     >>> link("artifacts/a b?.json"), link("javascript:alert(1)")
     ('./artifacts/a%20b%3F.json', './javascript%3Aalert%281%29')
@@ -127,7 +127,7 @@ _FIGURES = 5  # of a number that is sorted by: two more than are shown, so that 
 
 
 def table_head(table: DataTable) -> Html:
-    """The titles; what a column means hovers."""
+    """Return the titles; what a column means hovers."""
     heads = [
         element(
             "th", one.title, scope="col", class_="num" if one.numeric else None, title=one.meaning or None
@@ -154,7 +154,7 @@ def table_row(
 
 
 def sortable_html(block: SortableTable, text: Callable[[Text], Html]) -> Html:
-    """The table, and the field by which a script filters it."""
+    """Return the table, and the field by which a script filters it."""
     table = block.table
     rows = [
         _reached(table_row(table, row, text, values, name, data_row=str(place)), place)
@@ -167,7 +167,7 @@ def sortable_html(block: SortableTable, text: Callable[[Text], Html]) -> Html:
 
 
 def _reached(row: Html, place: int) -> Html:
-    """The row; below the first row the keyboard passes over its links, or nobody would come to the end."""
+    """Return the row; below the first row the keyboard passes over its links, or nobody would come to the end."""
     return Html(row.replace("<a ", '<a tabindex="-1" ')) if place else row
 
 
@@ -198,7 +198,7 @@ def flame_data(flame: Flame) -> Json:
 
 
 def flame_html(graph: FlameGraph) -> Html:
-    """A place for the graph, and its tools."""
+    """Return a place for the graph, and its tools."""
     flame = graph.flame
     narrow = format_quantity(100 * flame.left_out, "%") if flame.left_out > _SEEN else ""
     there = {box.kind for box in flame.boxes}

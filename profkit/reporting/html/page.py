@@ -65,7 +65,7 @@ FIRST_SCRIPT = "theme.js"  # before anything is painted: a page in the wrong col
 
 
 def render(view: View, *, inline: bool = False) -> str:
-    """The view as HTML, as text for UTF-8. An `inline` page stands in another one, and begins with the answer.
+    """Return the view as HTML, as text for UTF-8. An `inline` page stands in another one, and begins with the answer.
 
     A view that has a number of bytes to stay below is shown with as much of it as that takes.
     """
@@ -107,7 +107,7 @@ def _rendered(view: View, *, inline: bool) -> str:
 
 @lru_cache
 def asset(name: str) -> str:
-    """A stylesheet or script of `assets/`, as it stands there; nothing where there is none of this name."""
+    """Return a stylesheet or script of `assets/`, as it stands there; nothing where there is none of this name."""
     path = FOLDER / "assets" / name
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
@@ -133,7 +133,7 @@ class PageBlocks:
         self._level = 2
 
     def number(self, note: Footnote | None) -> int:
-        """The place of a footnote, counted from 1: `#s<number>` on the page; 0 is none."""
+        """Return the place of a footnote, counted from 1: `#s<number>` on the page; 0 is none."""
         return self.footnotes.setdefault(note, len(self.footnotes) + 1) if note is not None else 0
 
     def need(self, *names: str) -> None:
@@ -143,7 +143,7 @@ class PageBlocks:
     # ---------------------------------------------------------------- texts
 
     def text(self, text: Text) -> Html:
-        """A text with its code, emphasis and links."""
+        """Return a text with its code, emphasis and links."""
         return together(map(self._span, spans(text)))
 
     def _span(self, span: Span) -> Html:
@@ -170,7 +170,7 @@ class PageBlocks:
     # ---------------------------------------------------------------- blocks
 
     def head(self, view: View) -> Html:
-        """The title, the verdict with its reason, and those facts that stand nowhere below."""
+        """Return the title, the verdict with its reason, and those facts that stand nowhere below."""
         facts = tuple(fact for fact in view.facts if fact[0] not in view.below)
         return filled(
             "head.html.j2",
@@ -247,7 +247,7 @@ class PageBlocks:
         return element("details", element("summary", title, " ", headline), inside, class_="fold concern")
 
     def _anchor(self, wanted: str) -> str:
-        """An id of letters, digits and dashes that the page does not have yet."""
+        """Return an id of letters, digits and dashes that the page does not have yet."""
         name = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:60] or "section"
         free = name if name not in self._anchors else f"{name}-{len(self._anchors)}"
         self._anchors |= {free, f"{free}-title"}
@@ -265,7 +265,7 @@ class PageBlocks:
         return element("dl", *rows, class_="facts")
 
     def _table(self, table: DataTable) -> Html:
-        """A table that scrolls by itself where the screen is narrow."""
+        """Return a table that scrolls by itself where the screen is narrow."""
         title, number = table.title or "Table", 1
         label = f"{title} (table)"
         while label in self._labels:
@@ -292,7 +292,7 @@ class PageBlocks:
         return timeline_html(graph, self.text(graph.note), self._table(graph.table))
 
     def sources(self) -> Html:
-        """The footnotes as the last section; nothing where no number has one."""
+        """Return the footnotes as the last section; nothing where no number has one."""
         if not self.footnotes:
             return Html("")
         self.sections.append(("sources", "Sources"))
@@ -300,7 +300,7 @@ class PageBlocks:
 
 
 def _row_id(anchor: str, place: int) -> dict[str, str]:
-    """An id to which something of the page leads; what is reached so takes the keyboard's focus."""
+    """Return an id to which something of the page leads; what is reached so takes the keyboard's focus."""
     return {"id": f"{anchor}-{place}", "tabindex": "-1"} if anchor else {}
 
 

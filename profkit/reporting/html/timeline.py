@@ -18,14 +18,14 @@ _LOW: tuple[MarkKind, ...] = (
 
 
 def timeline_html(graph: TimelineGraph, note: Html, table: Html) -> Html:
-    """A place for the drawing, its tools and its legend; below it the table."""
+    """Return a place for the drawing, its tools and its legend; below it the table."""
     key = [(kind, word, kind in _LOW) for kind, word in graph.kinds]
     strip = f"How busy it was over the whole run: {', '.join(graph.activity)}"
     return filled("timeline.html.j2", label=graph.summary, strip=strip, key=key, note=note, table=table)
 
 
 def timeline_data(graph: TimelineGraph) -> Json:
-    """What `timeline.js` draws: texts once each, lanes as steps from start to start and lengths, in ns."""
+    """Return what `timeline.js` draws: texts once each, lanes as steps from start to start and lengths, in ns."""
     timeline = graph.timeline
     texts: dict[str, int] = {}
     kinds = [kind for kind, _ in graph.kinds]
@@ -70,5 +70,5 @@ def _lane(lane: Lane, name: str) -> dict[str, object]:
 
 
 def _steps(values: Sequence[int]) -> list[int]:
-    """Each less the one before it: small numbers are short ones."""
+    """Return each less the one before it: small numbers are short ones."""
     return [value - before for value, before in zip(values, (0, *values), strict=False)]

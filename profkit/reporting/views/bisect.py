@@ -45,7 +45,7 @@ _STATUSES = {"different": Status.FAIL, "same": Status.PASS, "ambiguous": Status.
 
 
 def view(document: BisectDocument, folder: str = "") -> View:
-    """The bisection as blocks; `folder` is where it lies."""
+    """Return the bisection as blocks; `folder` is where it lies."""
     search = document.search
     status, word = _WORDS[search.state]
     headline: list[Text] = [_sentence(document)]

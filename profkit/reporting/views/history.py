@@ -17,7 +17,10 @@ _LOOKED_AT = 10  # values from which changes are looked for
 
 
 def trends_view(trends: Sequence[Trend]) -> View:
-    """Each trend as a chart with what is to be said of it, those that changed first; then all of them as a table."""
+    """Return each trend as a chart with what is to be said of it, those that changed first.
+
+    Then all of them as a table.
+    """
     ordered = sorted(trends, key=lambda trend: (not trend.change_points, -len(trend.series.points)))
     blocks: list[Block] = [
         Section(title_of(trend.series), tuple(trend_blocks(trend))) for trend in ordered[:_MOST_PLOTS]
@@ -31,7 +34,7 @@ def trends_view(trends: Sequence[Trend]) -> View:
 
 
 def series_table(trends: Sequence[Trend]) -> Section:
-    """A row for each."""
+    """Return a row for each."""
     columns = ("series", "values", "first", "last", "changes", "noise")
     return Section("All series", (table(columns, [_row(trend) for trend in trends]),))
 
@@ -72,7 +75,7 @@ def _notes(trend: Trend) -> Iterator[str]:
 
 
 def change_line(series: Series, change: ChangePoint) -> Text:
-    """When it changed, from what to what, and whether that is worse."""
+    """Return when it changed, from what to what, and whether that is worse."""
     worse = course_of(series, change)
     status = None if worse is None else Status.FAIL if worse else Status.BETTER
     return Span(f"▲ {change_text(series, change)}", status=status)
@@ -144,7 +147,7 @@ def entry_view(entry: Entry) -> View:
 
 
 def _entry_blocks(entry: Entry) -> Iterator[Block]:
-    """Every value; of a sweep the means over all shapes first, since its cases are thousands."""
+    """Yield every value; of a sweep the means over all shapes first, since its cases are thousands."""
     values = sorted(entry.values, key=lambda value: value.key.metric == "time.median")
     if values:
         yield data_table(_VALUES, values[:_MOST_VALUES], left=max(0, len(values) - _MOST_VALUES))

@@ -62,7 +62,7 @@ _LOUD = 8  # plots of one workload, the worst first: what moves together looks a
 
 
 def view(night: Night, folder: Path | None = None) -> View:
-    """The night as blocks; `folder` is where its files are, for the closing lines."""
+    """Return the night as blocks; `folder` is where its files are, for the closing lines."""
     facts: list[tuple[str, Text]] = [("Workloads", counts(night.workloads))]
     facts += [("Took", format_duration(night.seconds)), ("Started", format_utc_time(night.started))]
     facts += [("Commit", night.commit[:12])] if night.commit else []
@@ -135,14 +135,14 @@ def why_of(metric: MetricOutcome, pairs: NightPairs | None) -> str:
 
 
 def detectable(metric: MetricOutcome) -> str:
-    """How small a change tonight could have seen."""
+    """Return how small a change tonight could have seen."""
     if metric.detectable is None:
         return "-" if metric.outcome == "new" or metric.code == "same-code" else "not known"
     return f"{format_figures(metric.detectable * 100, 2)} %"
 
 
 def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
-    """The metrics that somebody must look at, the worst first; those that gate before those that are watched."""
+    """Return the metrics that somebody must look at, the worst first; those that gate before those that are watched."""
     loud = [metric for metric in workload.metrics if metric.outcome not in QUIET]
     return sorted(loud, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
 
@@ -179,7 +179,7 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
 
 
 def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
-    """A workload that needs attention: its reason, its metrics, what to type, its plots."""
+    """Yield a workload that needs attention: its reason, its metrics, what to type, its plots."""
     loud = alarming(workload)
     if not any(metric.gates for metric in loud):
         yield Paragraph(short_reason(workload_reason(workload, interrupted=night.interrupted)))
@@ -204,7 +204,7 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
 
 
 def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -> StatusRow:
-    """The metric, its change and why; below it the commits since the last good one."""
+    """Return the metric, its change and why; below it the commits since the last good one."""
     good, here = metric.good_commit, metric.commit
     below: tuple[str, ...] = ()
     if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
@@ -228,7 +228,7 @@ def _statuses(rows: Sequence[StatusRow]) -> Statuses:
 
 
 def _passed(workloads: Sequence[WorkloadOutcome]) -> Block:
-    """A row for each metric that gates."""
+    """Return a row for each metric that gates."""
     rows: list[tuple[Text, ...]] = []
     for workload in workloads:
         metrics = [m for m in workload.metrics if m.outcome in QUIET and m.gates]
@@ -246,7 +246,7 @@ def _passed(workloads: Sequence[WorkloadOutcome]) -> Block:
 
 
 def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
-    """A suite of one case: what the workload came to, and below it what each of its metrics says."""
+    """Return a suite of one case: what the workload came to, and below it what each of its metrics says."""
     group = f"{night.name}.{workload.name}"
     reason = workload_reason(workload, interrupted=night.interrupted)
     lines = [reason, *workload_notes(workload)]
@@ -264,7 +264,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
 
 
 def _annotations(night: Night) -> Iterator[Annotation]:
-    """Each workload that somebody must look at: the reason, the targets that failed and the fix, a line each."""
+    """Yield each workload that somebody must look at: the reason, the targets that failed and the fix, a line each."""
     for workload in sorted(night.workloads, key=lambda w: OUTCOME_ORDER.index(w.outcome)):
         level = OUTCOMES[workload.outcome].level
         if level is None:

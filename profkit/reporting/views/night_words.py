@@ -18,7 +18,7 @@ _UNMEASURED = ("not-measured", "nothing-gates", "not-valid")
 
 
 def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
-    """Why a metric's outcome is what it is; `pairs` are those of its workload."""
+    """Return why a metric's outcome is what it is; `pairs` are those of its workload."""
     pairs = pairs if pairs is not None else NightPairs()
     if metric.code == NOT_COMPARED:
         return f"not compared: {fact_text(pairs.why)}"
@@ -57,7 +57,7 @@ def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
 
 
 def _by_past(metric: MetricOutcome, code: str) -> str:
-    """The sentence on what the past nights say."""
+    """Return the sentence on what the past nights say."""
     if code == "not-valid" and metric.reason is not None:
         return fact_text(metric.reason)
     value, unit = format_quantity(metric.value, metric.unit), metric.unit
@@ -91,7 +91,7 @@ def _size(value: float | None, expected: float | None, unit: str) -> str:
 
 
 def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> str:
-    """Why a workload's outcome is what it is; `interrupted`: the night was."""
+    """Return why a workload's outcome is what it is; `interrupted`: the night was."""
     if workload.code == MISSED_TARGET:
         return missed_targets(workload)[0]
     deciding = next((m for m in workload.metrics if m.gates), None)
@@ -107,7 +107,7 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
 
 
 def name_of(metric: MetricOutcome) -> str:
-    """The metric, and where it was measured if that is not the run."""
+    """Return the metric, and where it was measured if that is not the run."""
     return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric
 
 
@@ -145,7 +145,7 @@ def night_reason(night: Night) -> str:
 
 
 def night_notes(night: Night) -> list[str]:
-    """The notes of the night and of its workloads, what several have once: `parse, small: ...`."""
+    """Return the notes of the night and of its workloads, what several have once: `parse, small: ...`."""
     lines = [*map(fact_text, night.notes)]
     if night.interrupted:
         lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")

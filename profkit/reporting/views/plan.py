@@ -26,7 +26,7 @@ _COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them
 
 
 def view(plan: Plan) -> View:
-    """Each pass, what it collects, its expected cost, and what is skipped."""
+    """Return each pass, what it collects, its expected cost, and what is skipped."""
     blocks = tuple(_pass(planned) for planned in plan.passes)
     return View(
         f"Plan: {plan.backend}, depth {plan.depth}. Nothing was run.",
@@ -104,7 +104,7 @@ _MOST_FILES = 12  # that are named
 
 
 def checks_view(checks: Sequence[Check]) -> View:
-    """The checks in their order; the fix below what needs one."""
+    """Return the checks in their order; the fix below what needs one."""
     rows = tuple(map(_check, checks))
     counts = {state: sum(check.state == state for check in checks) for state in _STATES}
     total = ", ".join(f"{number} {state.upper()}" for state, number in counts.items() if number)

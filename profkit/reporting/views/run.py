@@ -158,14 +158,14 @@ def _part_text(document: RunDocument) -> Text | None:
 
 
 def _wide_facts(document: RunDocument) -> frozenset[str]:
-    """What a short screen leaves out beside hot spots; the split holds the time, where it is known."""
+    """Return what a short screen leaves out beside hot spots; the split holds the time, where it is known."""
     if not document.hot_spots and _part_text(document) is None:
         return frozenset()
     return _WIDE if time_split_text(document.time_split) is not None else _WIDE - {"Time"}
 
 
 def _facts_below(document: RunDocument, facts: NamedTexts) -> frozenset[str]:
-    """What a page has below its answer; without an account the time is the answer."""
+    """Return what a page has below its answer; without an account the time is the answer."""
     account = document.account
     answers = {"Took"} if account is not None else {"Took", "Split", "Time", "GPU"}
     if account is not None and account.unit == "run":
@@ -224,7 +224,10 @@ def _why_unknown(verdicts: Sequence[Verdict]) -> Iterator[Text]:
 def _blocks(
     document: RunDocument, texts: Texts, folder: Path | None, extras: Extras, *, verdicts: bool
 ) -> Iterator[Block | None]:
-    """The answer, the numbers of the targets, pictures, then tables; a page has the large tables below the pictures."""
+    """Yield the answer, the numbers of the targets, pictures, then tables.
+
+    A page has the large tables below the pictures.
+    """
     kernels = kernels_of(document)
     account = account_section(document)
     yield account
@@ -262,7 +265,7 @@ def _blocks(
 
 
 def _page_facts(document: RunDocument, texts: Texts) -> PageOnly | None:
-    """What was profiled, of a page: every other format has it at its head."""
+    """Return what was profiled, of a page: every other format has it at its head."""
     facts = tuple(_facts(document, texts))
     below = _facts_below(document, facts)
     rows = tuple(fact for fact in facts if fact[0] in below)
@@ -273,7 +276,7 @@ def _page_facts(document: RunDocument, texts: Texts) -> PageOnly | None:
 
 
 def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Iterator[Block]:
-    """What a reader of a GPU's run looks at first: its kernels or encoders; then its time line."""
+    """Yield what a reader of a GPU's run looks at first: its kernels or encoders; then its time line."""
     if kernels:
         top = texts["kernels"]
         first, *others = _summary(top)
@@ -289,7 +292,10 @@ def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelR
 
 
 def _all_numbers(texts: Texts, *, placed: bool) -> Section | None:
-    """Every concern in a line, with its tables and notes; none on a short screen where hot spots are `placed`."""
+    """Return every concern in a line, with its tables and notes.
+
+    None on a short screen where hot spots are `placed`.
+    """
     short = () if placed else _IN_SHORT
     blocks: list[Block] = []
     for summary in texts.values():

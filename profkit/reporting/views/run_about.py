@@ -60,7 +60,7 @@ _FACT = 64  # characters of a fact about the tool's session: longer ones are lis
 
 
 def passes_section(document: RunDocument, extras: Extras) -> Block | None:
-    """What each pass took and how it ended, with the reason and the fix where it did not finish."""
+    """Return what each pass took and how it ended, with the reason and the fix where it did not finish."""
     if not document.passes:
         return None
     rows: list[tuple[Text, ...]] = []
@@ -103,7 +103,10 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
 
 
 def conditions_section(document: RunDocument) -> Block | None:
-    """What decides whether these numbers may be compared with others; what is a note already stands there alone."""
+    """Return what decides whether these numbers may be compared with others.
+
+    What is a note already stands there alone.
+    """
     noted = {fact_text(note) for note in document.notes}
     facts = [
         f"{name}: {value}" for name, value in session_conditions(document).items() if len(value) <= _FACT
@@ -117,7 +120,7 @@ def conditions_section(document: RunDocument) -> Block | None:
 
 
 def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
-    """Where the run's files are, and what to type next."""
+    """Yield where the run's files are, and what to type next."""
     page = "report.html  " if (folder / "report.html").is_file() else ""
     lines: list[Block] = [
         Paragraph(str(folder)),
@@ -193,7 +196,7 @@ def kernels_of(document: RunDocument) -> tuple[KernelRow, ...]:
 def kernel_table(
     document: RunDocument, kernels: Sequence[KernelRow], otherwise: Sequence[Block]
 ) -> SortableTable:
-    """The table of all kernels; `otherwise` is what formats without scripts show."""
+    """Return the table of all kernels; `otherwise` is what formats without scripts show."""
     return sortable_table(
         "Kernels by launch configuration",
         kernel_columns(document),
@@ -245,7 +248,7 @@ def _has_python(frames: Sequence[Frame]) -> bool:
 
 
 def _joined_note(wall: Stacks, extras: Extras) -> Text:
-    """Whether native code is in it, and the file for other viewers."""
+    """Return whether native code is in it, and the file for other viewers."""
     if not any(map(_has_python, wall.weights)):
         known, place = "How long each thread ran and waited is counted; samples say where.", _OF_PERF
         if not extras.has(place):
@@ -276,7 +279,7 @@ class Extras:
     stacks: tuple[Stacks, ...] = ()  # for flame graphs: Python's, then native; the fullest first
 
     def has(self, path: str) -> bool:
-        """Whether the file lies beside the page."""
+        """Return whether the file lies beside the page."""
         try:
             inside = not path.startswith("/") and ".." not in path.split("/")  # the document may be another's
             return self.folder is not None and inside and (self.folder / path).is_file()

@@ -79,7 +79,7 @@ _HELD_BY = {
 
 
 def account_section(document: RunDocument) -> Section | None:
-    """What follows from the account, its bar, and its table, which a page has further down; None without one."""
+    """Return what follows from the account, its bar, and its table, which a page has further down; None without one."""
     account = document.account
     if account is None or not account.rows or account.seconds <= 0:
         return None
@@ -91,7 +91,7 @@ def account_section(document: RunDocument) -> Section | None:
 
 
 def account_rows_section(document: RunDocument) -> PageOnly | None:
-    """The table of the account for a page, whose bar leads to its rows; None without one."""
+    """Return the table of the account for a page, whose bar leads to its rows; None without one."""
     account = document.account
     if account is None or not account.rows or account.seconds <= 0:
         return None
@@ -100,7 +100,7 @@ def account_rows_section(document: RunDocument) -> PageOnly | None:
 
 
 def step_bars(document: RunDocument, account: Account) -> Iterator[StepBar]:
-    """The account as one bar, whose rows that are too many are one part; nothing where no row takes any time."""
+    """Yield the account as one bar, whose rows that are too many are one part; nothing where no row takes any time."""
     rows = [(number, row) for number, row in enumerate(account.rows) if row.seconds > 0]
     whole = sum(row.seconds for _, row in rows)
     if whole <= 0:
@@ -116,7 +116,7 @@ def step_bars(document: RunDocument, account: Account) -> Iterator[StepBar]:
 
 
 def _part(document: RunDocument, account: Account, number: int, whole: float) -> StepPart:
-    """A row as a part of the bar; waits of a host are as empty as idle time of a device."""
+    """Return a row as a part of the bar; waits of a host are as empty as idle time of a device."""
     row, folder = account.rows[number], document.workload.folder
     share = row.seconds / whole
     place = "all else" if row.kind == "rest" else row_place(row, folder)
@@ -143,7 +143,7 @@ def _part(document: RunDocument, account: Account, number: int, whole: float) ->
 
 
 def _rows(document: RunDocument, account: Account) -> tuple[Block, ...]:
-    """The table, and below it the clock, threads that wait, and the start-up."""
+    """Return the table, and below it the clock, threads that wait, and the start-up."""
     folder = document.workload.folder
     limited = any(row_limit(row) or _at_limit(row) for row in account.rows)
     columns: list[Column[AccountRow]] = [  # the first five fit into 80 columns
@@ -227,7 +227,9 @@ def _run_headline(account: Account, folder: str) -> str:
 
 
 def _largest_row(account: Account, folder: str) -> str:
-    """The row that takes most of a run, and what it waits for; where all rows are small, what the first of them take.
+    """Return the row that takes most of a run, and what it waits for.
+
+    Where all rows are small, what the first of them take.
 
     Empty where no row is of a place or an operation.
     """
@@ -254,13 +256,13 @@ def _largest_row(account: Account, folder: str) -> str:
 
 
 def _nothing_better(account: Account, document: RunDocument) -> bool:
-    """Whether no insight promises more than what is left to the limits: with other work more can be won."""
+    """Return whether no insight promises more than what is left to the limits: with other work more can be won."""
     better = max((one.gain.at_most for one in document.insights if one.gain is not None), default=0.0)
     return better <= 1 - account.least / account.seconds + _MARGIN
 
 
 def _most_to_win(account: Account, folder: str, limits: str) -> str:
-    """The row with most seconds above its limit; nothing where it is little, or the device is idle there."""
+    """Return the row with most seconds above its limit; nothing where it is little, or the device is idle there."""
     rows = [row for row in account.rows if row.least is not None and row.kind in ("kernel", "idle", "host")]
     most = max(rows, key=lambda row: row.seconds - (row.least or 0.0), default=None)
     if most is None or most.least is None or most.kind == "idle":
@@ -292,7 +294,7 @@ def _at_limit(row: AccountRow) -> str:
 
 
 def row_place(row: AccountRow, folder: str) -> str:
-    """Where a row is, in as many characters as its column has: `forward train.py:12`."""
+    """Return where a row is, in as many characters as its column has: `forward train.py:12`."""
     text = where_text(row.where, folder)
     if len(text) <= _PLACE or row.where.file is None:
         return text[:_PLACE]
@@ -357,7 +359,7 @@ def _operation(text: str) -> str:
 
 
 def row_text(document: RunDocument, account: Account, row: AccountRow, folder: str) -> Text:
-    """What a row is: an operation, or what the place does, as the list of places says it.
+    """Return what a row is: an operation, or what the place does, as the list of places says it.
 
     Behind an operation the line of a library that calls it, to which that of the program leads.
     """
@@ -383,7 +385,7 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
 
 
 def _of_one(spot: HotSpot, repeats: int) -> HotSpot:
-    """A place with the calls of one iteration; without those that not each one makes."""
+    """Return a place with the calls of one iteration; without those that not each one makes."""
 
     def part(calls: int | None) -> int | None:
         return round(calls / repeats) if calls and calls >= 1.5 * repeats else None
@@ -420,7 +422,7 @@ def _clock(account: Account) -> str | None:
 
 
 def _waiting_threads(account: Account) -> str | None:
-    """What the rows do not show: they have the time of the thread that the program waits for."""
+    """Return what the rows do not show: they have the time of the thread that the program waits for."""
     if account.waiting_threads < _BARRIERS:
         return None
     share = percent_text(100 * account.waiting_threads)

@@ -60,7 +60,7 @@ class JoinedInsight:
 
     @property
     def gain(self) -> Gain | None:
-        """The most that can be won with all of them: shares of the time of different kernels or places."""
+        """Return the most that can be won with all of them: shares of the time of different kernels or places."""
         gain = self.insight.gain
         if gain is None:
             return None
@@ -84,7 +84,7 @@ def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
 
 
 def _same_advice(insight: Insight) -> tuple[object, ...] | None:
-    """What insights have in common that are one on the screen; None where it stands alone.
+    """Return what insights have in common that are one on the screen; None where it stands alone.
 
     A place without a bound may be the same as another one, so that what is won with both is not known.
     """
@@ -97,7 +97,7 @@ def _same_advice(insight: Insight) -> tuple[object, ...] | None:
 
 
 def answer_text(insight: Insight, folder: str) -> str:
-    """An insight in a line: `seen is a list of 16,000: do not search it each time (work.py:10, 93 %)`."""
+    """Return an insight in a line: `seen is a list of 16,000: do not search it each time (work.py:10, 93 %)`."""
     place = insight.where
     parts = [f"{relative_path(place.file, folder)}:{place.line}"] if place.file and place.line else []
     parts += [percent_text(100 * insight.gain.at_most)] if insight.gain is not None else []
@@ -225,12 +225,12 @@ def place_text(insight: Insight, folder: str = "") -> Text | None:
 
 
 def _kernel_label(insight: Insight) -> str:
-    """The kernel as the tables call it; by its name alone where a rule speaks of all its configurations."""
+    """Return the kernel as the tables call it; by its name alone where a rule speaks of all its configurations."""
     return insight.where.label or short_name(insight.where.kernel or "?", _NAME)
 
 
 def relative_path(file: str, folder: str) -> str:
-    """The file as seen from the workload's folder, or from the current one; as it is where it is in neither."""
+    """Return the file as seen from the workload's folder, or from the current one; as it is where it is in neither."""
     file = file.replace("/./", "/")  # of `python ./train.py`
     for base in (folder, os.getcwd()):
         if base and file.startswith(base.rstrip("/") + "/"):
@@ -242,7 +242,7 @@ def relative_path(file: str, folder: str) -> str:
 
 
 def to_do_section(document: RunDocument) -> Section | None:
-    """The insights, or what missed targets say; else that nothing was found, if enough was looked at.
+    """Return the insights, or what missed targets say; else that nothing was found, if enough was looked at.
 
     Below stands what a further measurement would tell. A screen has that at its end: see `more_on_screen`.
     """
@@ -272,7 +272,7 @@ def to_do_section(document: RunDocument) -> Section | None:
 
 
 def _missing_trace_text(document: RunDocument) -> str:
-    """Why nothing is concluded from what was counted, and what gives a trace."""
+    """Return why nothing is concluded from what was counted, and what gives a trace."""
     lost = next((one for one in document.passes if one.name == "trace" and one.state != "finished"), None)
     told = [Fact("counted-alone")]
     if lost is not None:
@@ -282,13 +282,13 @@ def _missing_trace_text(document: RunDocument) -> str:
 
 
 def more_on_screen(document: RunDocument) -> Detail | None:
-    """The line on further measurements as the last one of a screen."""
+    """Return the line on further measurements as the last one of a screen."""
     more = more_text(document)
     return Detail((), (Paragraph(""), Paragraph(more))) if more is not None else None
 
 
 def only_initialisers(document: RunDocument) -> bool:
-    """Whether all kernels of a document are set-up: nothing follows from their values."""
+    """Return whether all kernels of a document are set-up: nothing follows from their values."""
     kernels = document.kernels
     return bool(kernels) and all(is_initialiser(kernel.scope.name or "") for kernel in kernels)
 
@@ -334,7 +334,7 @@ def more_text(document: RunDocument) -> Text | None:
 
 
 def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
-    """What to type to have a value for the verdict; None where nobody knows."""
+    """Return what to type to have a value for the verdict; None where nobody knows."""
     lines = backend_named(document.backend).tool_lines
     advice = verdict.advice[0] if verdict.advice else None
     code = verdict.cause.code if verdict.cause is not None else ""
@@ -366,7 +366,7 @@ _FUNCTION, _CALLED = 28, 32  # characters of a function, and of what it calls
 
 
 def spots_section(document: RunDocument) -> Section | None:
-    """The places, the largest first; None where nothing was sampled."""
+    """Return the places, the largest first; None where nothing was sampled."""
     known = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.share >= LEAST]
     if not known:
         return None
@@ -405,7 +405,10 @@ def where_text(where: Place, folder: str) -> str:
 
 
 def brief_place(where: Place, width: int) -> str:
-    """The function of a place in at most `width` characters: of a method the class goes first, since it says less."""
+    """Return the function of a place in at most `width` characters.
+
+    Of a method the class goes first, since it says less.
+    """
     name = place_name(where)
     return name if len(name) <= width else cut_right(name.rpartition(".")[2], width)
 

@@ -25,7 +25,10 @@ _CHARTS = (
 
 
 def memory_section(document: RunDocument) -> PageOnly | None:
-    """A chart of the process, one of the device, and the lines that held most; None where nothing was looked at."""
+    """Return a chart of the process, one of the device, and the lines that held most.
+
+    None where nothing was looked at.
+    """
     charts = [chart for title, kinds in _CHARTS if (chart := _chart(document, title, kinds)) is not None]
     if not charts:
         return None
@@ -45,7 +48,7 @@ def _note(with_device: bool) -> str:
 
 
 def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) -> Chart | None:
-    """The series of these kinds as areas, the highest behind the others, with the steps and the peak."""
+    """Return the series of these kinds as areas, the highest behind the others, with the steps and the peak."""
     shown = [(name, series) for kind, name in kinds for series in document.memory if series.kind == kind]
     known = [(name, looks, series) for name, series in shown if len(looks := _looks(series)) > 1]
     if not known:
@@ -104,7 +107,7 @@ def _looks(series: MemorySeries) -> tuple[tuple[float, float], ...]:
 
 
 def _steps(document: RunDocument, end: float, high: float) -> Iterator[AnyMark]:
-    """When the steps ran, as an area: where each of them began within it was not recorded."""
+    """Yield when the steps ran, as an area: where each of them began within it was not recorded."""
     split = document.time_split
     if split is None or not split.steady or not split.startup or not split.repeats:
         return
@@ -117,7 +120,7 @@ def _steps(document: RunDocument, end: float, high: float) -> Iterator[AnyMark]:
 
 
 def _single_steps(steps: Sequence[float], end: float, high: float) -> Iterator[AnyMark]:
-    """A line where each entry of the region began; of more than can be told apart every so many."""
+    """Yield a line where each entry of the region began; of more than can be told apart every so many."""
     known = [at for at in steps if isfinite(at) and 0 <= at <= end]
     every = -(-len(known) // _MOST_STEPS) or 1
     shown = known[::every]

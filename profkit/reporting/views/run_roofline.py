@@ -24,7 +24,10 @@ _TARGETS = (("roofline", True), ("memory-bandwidth", False))
 
 
 def roofline_section(document: RunDocument) -> PageOnly | None:
-    """The chart with its table; a sentence where roofs are known and nothing can be drawn; None without roofs."""
+    """Return the chart with its table; a sentence where roofs are known and nothing can be drawn.
+
+    None without roofs.
+    """
     model = roofline_model(document)
     if model is None:
         return None
@@ -44,7 +47,7 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
 
 
 def _note(model: RooflineModel, shown: Sequence[RooflinePoint]) -> str:
-    """How to read it, and what the roofs are."""
+    """Return how to read it, and what the roofs are."""
     said = ["The larger a mark, the more time; the nearer to its roof, the less is left."]
     if any(one.counted for one in shown):
         said.append("Filled: counted.")
@@ -99,7 +102,7 @@ def _roofs(
     bytes_: float = 1.0,
     flop: float = 1.0,
 ) -> Iterator[Line]:
-    """A line for each kind of arithmetic from the slope of DRAM on, and that slope up to the highest of them.
+    """Yield a line for each kind of arithmetic from the slope of DRAM on, and that slope up to the highest of them.
 
     `bytes_` and `flop` are the shares of the roofs at which a target stands; `of` names it.
     """
@@ -136,7 +139,7 @@ def _target(
 
 
 def _radius(share: float) -> float:
-    """The area grows with the time."""
+    """Return the area grows with the time."""
     return sqrt(_SMALLEST**2 + min(1.0, max(0.0, share)) * (_LARGEST**2 - _SMALLEST**2))
 
 

@@ -70,7 +70,7 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
 
 
 def actions(document: RunDocument) -> list[Action]:
-    """What missed targets say to do, three things at most: the whole run before single functions.
+    """Return what missed targets say to do, three things at most: the whole run before single functions.
 
     One action for each target, and one for each line to type: the same fix need not be read twice.
     """
@@ -104,13 +104,13 @@ def _is_worth_showing(verdict: Verdict) -> bool:
 
 
 def urgency(verdict: Verdict) -> tuple[bool, bool, float]:
-    """What to look at first: failures; the whole run before its parts, large before small."""
+    """Return what to look at first: failures; the whole run before its parts, large before small."""
     part = verdict.scope.kind in ("function", "kernel")
     return verdict.verdict != "fail", part, -(verdict.weight or 0.0)
 
 
 def gpu_lines(document: RunDocument) -> list[str]:
-    """Every kind of device in one line: `2 x NVIDIA H200 (GH100, compute capability 9.0), 132 SMs, 141 GB`."""
+    """Return every kind of device in one line: `2 x NVIDIA H200 (GH100, compute capability 9.0), 132 SMs, 141 GB`."""
     kinds: dict[Gpu, int] = {}
     for gpu in document.gpus:
         kind = replace(gpu, index=0)
@@ -144,14 +144,14 @@ def scope_prefix(scope: Scope) -> str:
 
 
 def scope_name(scope: Scope) -> str:
-    """What people call it: a function by its name, a kernel by a short one with its grid and block."""
+    """Return what people call it: a function by its name, a kernel by a short one with its grid and block."""
     if scope.kind != "kernel" or not scope.name:
         return scope.name or "?"
     return short_name(scope.name, 44) + (f" ({shape(scope.id)})" if scope.id else "")
 
 
 def command_line(document: RunDocument) -> str:
-    """The workload as others may see it, quoted for a shell: run.json has all of it."""
+    """Return the workload as others may see it, quoted for a shell: run.json has all of it."""
     return shown_line(document.workload.command)
 
 
@@ -171,7 +171,7 @@ TITLES = {"gpu": "GPU", "access": "Memory access", "execution": "Warps", "unknow
 
 
 def title_of(concern: str) -> str:
-    """The heading above a summary."""
+    """Return the heading above a summary."""
     return TITLES.get(concern, concern.capitalize())
 
 

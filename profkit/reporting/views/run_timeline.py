@@ -144,7 +144,7 @@ def _shown(timeline: Timeline) -> str:
 
 
 def _idle_texts(label: MarkLabel, folder: str, mostly: str) -> tuple[str, str]:
-    """Why a device is idle, and where the host is: where that stretch does not tell it, as most of them are."""
+    """Return why a device is idle, and where the host is: where that stretch does not tell it, as most of them are."""
     known = (label.what, label.operation, _place(label, folder))
     return _IDLE.get(label.kind, "idle"), ", ".join(filter(None, known)) or (
         mostly if label.kind == "program" else ""
@@ -152,7 +152,7 @@ def _idle_texts(label: MarkLabel, folder: str, mostly: str) -> tuple[str, str]:
 
 
 def _idle_hint(document: RunDocument) -> str:
-    """The place at which the account has most of the idle time; nothing where it has none."""
+    """Return the place at which the account has most of the idle time; nothing where it has none."""
     rows = document.account.rows if document.account is not None else ()
     most = max((row for row in rows if row.kind == "idle"), key=lambda row: row.seconds, default=None)
     if most is None or most.where.file is None:
@@ -165,7 +165,7 @@ def _idle_hint(document: RunDocument) -> str:
 
 
 def _texts(label: MarkLabel, folder: str) -> tuple[str, str]:
-    """What a mark is, and the line, the operation and the kernel that belong to it."""
+    """Return what a mark is, and the line, the operation and the kernel that belong to it."""
     where = _place(label, folder)
     if label.kind == "kernel":
         return short_name(label.name, _WIDTH), ", ".join(filter(None, (label.operation, where)))
@@ -241,7 +241,7 @@ def _table(timeline: Timeline, texts: Sequence[tuple[str, str]], lanes: Sequence
 
 
 def _note(timeline: Timeline, document: RunDocument, extras: Extras) -> Text:
-    """What is merged or left out, and where all of it is."""
+    """Return what is merged or left out, and where all of it is."""
     parts: list[Text] = []
     shortest = format_quantity(timeline.shortest, "s")
     if timeline.kind == "threads":

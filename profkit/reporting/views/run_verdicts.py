@@ -270,7 +270,7 @@ def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
 
 
 def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Reading]) -> Iterator[StatusRow]:
-    """A row for each verdict, worst first; those that one cause left unknown share one."""
+    """Yield a row for each verdict, worst first; those that one cause left unknown share one."""
     several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
     causes = common_causes(verdicts)
     for verdict in worst_first(verdicts):

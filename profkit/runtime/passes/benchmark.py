@@ -126,7 +126,7 @@ class BenchmarkResult:
 
     @property
     def interval(self) -> statistics.MedianInterval | None:
-        """The 95 % interval of the median; None from fewer than 6 independent samples."""
+        """Return the 95 % interval of the median; None from fewer than 6 independent samples."""
         return statistics.median_interval(self.samples.seconds)
 
     @property
@@ -236,7 +236,7 @@ def _run_under_instrument(
 
 
 def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -> int:
-    """How many calls to make next: blocks that double, so that the clock is read seldom inside the region."""
+    """Return how many calls to make next: blocks that double, so that the clock is read seldom inside the region."""
     if directive.iterations is not None:
         left = max(1, directive.iterations) - done
         return min(1, left) if singly else left

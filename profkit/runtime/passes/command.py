@@ -45,7 +45,7 @@ class _PythonCommand:
 def host_command(
     command: Sequence[str], kind: HostKind, out: Path
 ) -> tuple[list[str], None] | tuple[None, str]:
-    """The command that runs the same program under the host `kind`, writing `out`; or the code of why not."""
+    """Return the command that runs the same program under the host `kind`, writing `out`; or the code of why not."""
     parsed = _parse_command(command)
     if isinstance(parsed, str):
         return None, parsed
@@ -65,7 +65,9 @@ StartKind = Literal["stacks", "operation-calls", "loaded-files", "interventions"
 def start_up_environment(
     command: Sequence[str], kind: StartKind, out: Path
 ) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables by which each Python below the command does something from its start; or the code of why not.
+    """Return the variables by which each Python below the command does something from its start.
+
+    Or the code of why not.
 
     It samples its stacks into the file `out`, or writes a file into that folder when it ends: its calls of PyTorch's
     operations, or the files that it loaded. What is machine code and no known launcher starts none.
@@ -85,7 +87,7 @@ def start_up_environment(
 
 
 def is_machine_code(command: Sequence[str]) -> bool:
-    """Whether the program is machine code and no known launcher, or is not there."""
+    """Return whether the program is machine code and no known launcher, or is not there."""
     path = shutil.which(command[0]) if command else None
     if path is None or os.path.basename(command[0]) in _LAUNCHERS | _SHELLS:
         return path is None
@@ -96,7 +98,7 @@ def is_machine_code(command: Sequence[str]) -> bool:
 
 
 def find_interpreter(command: Sequence[str]) -> str | None:
-    """The path of the interpreter that runs the command; None for no Python program.
+    """Return the path of the interpreter that runs the command; None for no Python program.
 
     Also None where an environment manager (uv, poetry, conda) will choose it.
     """
@@ -210,20 +212,20 @@ def _from_program(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _starts_program(word: str) -> bool:
-    """Whether a word behind a launcher is what it runs; its options, their values and its `run` are not."""
+    """Return whether a word behind a launcher is what it runs; its options, their values and its `run` are not."""
     if word.startswith("-") or word in ("run", "exec"):
         return False
     return word.endswith(_SCRIPTS) or shutil.which(word) is not None
 
 
 def reads_program_from_input(command: Sequence[str]) -> bool:
-    """Whether a Python takes its program from standard input: `python -`, `python`."""
+    """Return whether a Python takes its program from standard input: `python -`, `python`."""
     parsed = _parse_command(command)
     return parsed == _INTERACTIVE if isinstance(parsed, str) else parsed.program[0] == "-"
 
 
 def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
-    """The parts of the command, or the code of why it is no Python program that a host could run."""
+    """Return the parts of the command, or the code of why it is no Python program that a host could run."""
     if not command:
         return "no-command"
     start = 0
@@ -295,7 +297,7 @@ def _is_interpreter(word: str) -> bool:
 
 
 def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
-    """The path of a Python script that is a command of its own, and the words of its first line."""
+    """Return the path of a Python script that is a command of its own, and the words of its first line."""
     path = shutil.which(program)
     if path is None:
         return None
@@ -335,7 +337,7 @@ def python_version(interpreter: str | Sequence[str]) -> tuple[int, int, int] | N
 
 
 def has_module(interpreter: str, name: str, folder: str) -> bool:
-    """Whether a program that this interpreter runs in `folder` could import the module `name`; imports it not.
+    """Return whether a program that this interpreter runs in `folder` could import the module `name`; imports it not.
 
     Where nothing may be started, it is taken to be there.
     """
@@ -347,7 +349,7 @@ def has_module(interpreter: str, name: str, folder: str) -> bool:
 
 
 def _ask(words: Sequence[str], folder: str | None = None) -> subprocess.CompletedProcess[str] | None:
-    """What an interpreter answers; None where it does not start, or not to its end."""
+    """Return what an interpreter answers; None where it does not start, or not to its end."""
     stdin, wait = subprocess.DEVNULL, _ASK_SECONDS
     try:
         return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=wait, stdin=stdin)

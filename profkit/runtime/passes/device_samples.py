@@ -40,7 +40,7 @@ class DeviceState(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The reasons in words."""
+        """Return the reasons in words."""
         return tuple(word for bit, word in REASONS.items() if self.throttle & bit)
 
 
@@ -56,7 +56,7 @@ class DeviceWatch:
         self._device = self._library.by_bus(address) if address is not None else None
 
     def look(self) -> DeviceState:
-        """The device as it is now; some tens of microseconds."""
+        """Return the device as it is now; some tens of microseconds."""
         if self._device is None:
             return DeviceState()
         clock = self._library.number("nvmlDeviceGetClockInfo", self._device, SM_CLOCK)
@@ -86,7 +86,7 @@ class DeviceClock:
         self._events, self._buffer = [], ctypes.c_uint64()
 
     def event(self, number: int) -> ctypes.c_void_p:
-        """The event of that number, made when first asked for."""
+        """Return the event of that number, made when first asked for."""
         while len(self._events) <= number:
             event = ctypes.c_void_p()
             self.driver.check("cuEventCreate", ctypes.byref(event), 0)
@@ -98,7 +98,7 @@ class DeviceClock:
         self.driver.check("cuEventRecord", event, self._stream)
 
     def is_pending(self, event: ctypes.c_void_p) -> bool:
-        """Whether it has not happened yet."""
+        """Return whether it has not happened yet."""
         return self.driver.call("cuEventQuery", event) == NOT_READY
 
     def wait_for(self, event: ctypes.c_void_p) -> None:
@@ -118,7 +118,7 @@ class DeviceClock:
 
     @property
     def can_flush(self) -> bool:
-        """Whether the buffer for it is there already."""
+        """Return whether the buffer for it is there already."""
         return bool(self._buffer.value)
 
     def flush(self, pieces: int = 1) -> None:
@@ -138,7 +138,7 @@ class DeviceClock:
         self.driver.synchronize()
 
     def address(self) -> bytes | None:
-        """The device's PCI address, by which NVML knows it."""
+        """Return the device's PCI address, by which NVML knows it."""
         buffer = ctypes.create_string_buffer(_PCI_ADDRESS)
         return (
             None
@@ -155,7 +155,7 @@ class DeviceClock:
 
 
 def open_clock(driver: CudaDriver) -> DeviceClock:
-    """The clock of the device that this thread uses, on torch's stream where torch is, else the default stream.
+    """Return the clock of the device that this thread uses, on torch's stream where torch is, else the default stream.
 
     Where the thread has no context (another one launches), it gets the first that is in use. Raises DriverError.
     """
@@ -274,7 +274,7 @@ class DeviceCalls:
         return []
 
     def _launch(self) -> float:
-        """A block of single calls, each between two events; seconds of the host for each."""
+        """Return a block of single calls, each between two events; seconds of the host for each."""
         clock, begin = self.clock, perf_counter()
         for index in range(self.ahead):
             if self.cold:

@@ -52,7 +52,7 @@ class ProcessorWatch:
         return longest * 1e-9
 
     def _read_waits(self) -> _Waits:
-        """What the system counts for each thread; nothing where it does not count."""
+        """Return what the system counts for each thread; nothing where it does not count."""
         try:
             threads = {int(name) for name in os.listdir(self._tasks)}
         except OSError:

@@ -59,7 +59,7 @@ _WORDS = re.compile(r"[^\s\"'`]+|\"[^\"\n]*\"|'[^'\n]*'")
 
 
 def program_secrets(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where the passwords are: the number of a word, and at which character of it the password begins."""
+    """Yield where the passwords are: the number of a word, and at which character of it the password begins."""
     options: _Options | None = None
     waiting = verb = False
     for number, word in enumerate(words):
@@ -91,7 +91,7 @@ def program_secrets(words: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def hide_in_text(text: str, hide: Callable[[str], str]) -> str:
-    """The text with `hide(password)` for each password in a line for a shell that it holds."""
+    """Return the text with `hide(password)` for each password in a line for a shell that it holds."""
     if _HINT.search(text) is None:  # three times as fast as the whole form
         return text
     return _IN_TEXT.sub(lambda found: _hide_in_line(found[0], hide), text)
@@ -108,7 +108,10 @@ def _hide_in_line(line: str, hide: Callable[[str], str]) -> str:
 
 
 def _option_of(word: str, names: Sequence[str]) -> str:
-    """The option that a word begins with, also as the last letter of some: `-su` of curl; empty where it has none."""
+    """Return the option that a word begins with, also as the last letter of some: `-su` of curl.
+
+    Empty where it has none.
+    """
     bundled = re.fullmatch(r"-[a-zA-Z]{1,4}([a-zA-Z])", word)
     if bundled is not None and f"-{bundled[1]}" in names and word[:2] not in names:
         return word
@@ -123,6 +126,6 @@ def _begin(word: str, start: int, options: _Options) -> int | None:
 
 
 def _may_be_program(words: Sequence[str], number: int) -> bool:
-    """Whether a word is no value of an option: `--format zip`."""
+    """Return whether a word is no value of an option: `--format zip`."""
     before = words[number - 1] if number else ""
     return not before.startswith("-") or words[0].rpartition("/")[2] in _STARTERS

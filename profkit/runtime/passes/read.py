@@ -48,7 +48,7 @@ def read_packages(plan: PassPlan) -> dict[str, str]:
 
 
 def region_timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
-    """The timing pass's samples by name, one SampleSet per process.
+    """Return the timing pass's samples by name, one SampleSet per process.
 
     A name that one process benchmarks again is numbered: `mlp`, `mlp (2)`. Benchmarks come first and win over a region
     of the same name. Of a region, each entry is a sample; entries from before it settled are its warm-up.
@@ -122,7 +122,7 @@ class _Result:
 
 
 def read_tracemalloc(path: Path) -> Allocations:
-    """What the pass found. Raises UnreadableReport where the file is not one of its own or is damaged."""
+    """Return what the pass found. Raises UnreadableReport where the file is not one of its own or is damaged."""
 
     def decode(data: object) -> _Result:
         return from_plain_data(_Result, check_schema(data, SCHEMA, "a tracemalloc result"))
@@ -142,7 +142,7 @@ def read_tracemalloc(path: Path) -> Allocations:
 
 
 def read_raises(path: Path) -> Profile | None:
-    """What the program's functions raised in the part of the run that was looked at; None where that is nothing.
+    """Return what the program's functions raised in the part of the run that was looked at; None where that is nothing.
 
     A hotspot has the function's calls, its own value is how often it raised its callee there.
     """
@@ -161,7 +161,7 @@ def read_raises(path: Path) -> Profile | None:
 
 
 def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
-    """What (iteration, bytes held after it) says of leaks.
+    """Return what (iteration, bytes held after it) says of leaks.
 
     The first tenth, at least two iterations, is left out: caches fill there. A leak is a Theil-Sen slope
     whose whole 95 % interval is above 8 bytes per iteration.

@@ -48,7 +48,7 @@ _HASHES = re.compile(
 
 @functools.lru_cache(maxsize=65536)
 def looks_random(word: str) -> bool:
-    """Whether a word of 20 characters or more is like what a generator of tokens makes, and like no name."""
+    """Return whether a word of 20 characters or more is like what a generator of tokens makes, and like no name."""
     if len(word) < 20 or _NO_TOKEN.match(word) is not None:
         return False
     word = word.rstrip("=")
@@ -212,7 +212,7 @@ LEAST_ANYWHERE = 6  # characters of a value that is hidden wherever it stands
 
 @functools.lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
-    """Whether an option or a variable of this name holds a secret: `--hf-token`, `DB_PASSWORD`, `apiKey`."""
+    """Return whether an option or a variable of this name holds a secret: `--hf-token`, `DB_PASSWORD`, `apiKey`."""
     if name in ("PWD", "OLDPWD"):
         return False
     words = [word for part in re.split(r"[-_.]+", name) for word in _CAMEL.split(part) if word]
@@ -240,7 +240,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret_variable(name: str, value: str = "") -> bool:
-    """Whether a variable of the environment may hold a secret, by its name or its form; rather once too often.
+    """Return whether a variable of the environment may hold a secret, by its name or its form; rather once too often.
 
     The address of a proxy is needed by whoever goes on from here, so it is none.
     """
@@ -251,7 +251,7 @@ def is_secret_variable(name: str, value: str = "") -> bool:
 
 
 def hide_secrets(text: str, hide: Callable[[str], str]) -> str:
-    """The text with `hide(secret)` for each secret in it that its form or its name tells."""
+    """Return the text with `hide(secret)` for each secret in it that its form or its name tells."""
     text = KEY_BLOCK.sub(lambda found: hide(found[0]), text)
     text = TOKEN_FORM.sub(lambda found: hide(found[0]), text)
     if "://" in text or "thin:" in text:
@@ -368,7 +368,7 @@ def _named_hidden(text: str, hide: Callable[[str], str]) -> Iterator[str]:
 
 
 def _between_quotes(text: str, at: int) -> tuple[int, int, int]:
-    """Where a value between quotes begins and ends, and where its quote does; 0 for what is not between two.
+    """Return where a value between quotes begins and ends, and where its quote does; 0 for what is not between two.
 
     The quote may be escaped, as in JSON within JSON: it ends with one that is escaped as often.
     """
@@ -391,14 +391,17 @@ def _is_named_secret(name: str, mark: str, value: str) -> bool:
 
 
 def _is_token(mark: str, value: str) -> bool:
-    """Whether it is no number of tokens, and no line of a program: `token = ids[i]`, `f(token=next_token)`."""
+    """Return whether it is no number of tokens, and no line of a program: `token = ids[i]`, `f(token=next_token)`."""
     if re.fullmatch(r"[\d.]{1,9}|[A-Za-z_.]+", value):
         return False
     return "= " not in mark or len(value) >= 16
 
 
 def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A command with its secrets hidden, and what they are. `--password x`, `--token=x`, `API_KEY=x`, and tokens."""
+    """Return a command with its secrets hidden, and what they are.
+
+    `--password x`, `--token=x`, `API_KEY=x`, and tokens.
+    """
     masked: list[str] = []
     values: list[str] = []
 
@@ -466,5 +469,5 @@ def _hide_in(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def _is_plain(option: str, value: str) -> bool:
-    """Whether it is a number of tokens or of passes, and no token."""
+    """Return whether it is a number of tokens or of passes, and no token."""
     return option.lower().endswith(("token", "-pass")) and re.fullmatch(r"[\d.]{1,9}", value) is not None

@@ -103,7 +103,7 @@ class ShownCommand:
 
     @property
     def line(self) -> str:
-        """The words as one line, quoted for a shell; a mask as it is."""
+        """Return the words as one line, quoted for a shell; a mask as it is."""
         return joined_words(self.words)
 
 
@@ -131,7 +131,7 @@ def joined_words(words: Sequence[str]) -> str:
 
 
 def line_to_type(words: Sequence[str], instead: str = "COMMAND") -> str:
-    """The words as a line that does the same once more; `instead`, to be typed, where some of it is not shown.
+    """Return the words as a line that does the same once more; `instead`, to be typed, where some of it is not shown.
 
     So it is, too, where a screen would show another character than the one that stands there.
     """
@@ -140,12 +140,12 @@ def line_to_type(words: Sequence[str], instead: str = "COMMAND") -> str:
 
 
 def file_to_type(path: str, instead: str) -> str:
-    """The path, quoted for a shell; `instead` where it is not shown as it is, such as one out of the folder."""
+    """Return the path, quoted for a shell; `instead` where it is not shown as it is, such as one out of the folder."""
     return shlex.quote(path) if _file(path) == path else instead
 
 
 def mask_secrets(text: str) -> str:
-    """The text with a mask for each secret in it that its form or its name tells."""
+    """Return the text with a mask for each secret in it that its form or its name tells."""
     return hide_secrets(text, lambda _: MASK)
 
 
@@ -159,7 +159,7 @@ class _Reader:
     _option: str = ""
 
     def read(self, words: Sequence[str], *, first: bool) -> list[str]:
-        """The words as they are shown; with `first` the first one is the program that was started."""
+        """Return the words as they are shown; with `first` the first one is the program that was started."""
         shown = []
         for word in words:
             shown.append(self._program(word) if first else self._word(word))
@@ -261,7 +261,7 @@ class _Reader:
         return "word" if all(known) and (len(parts) > 1 or parts[0] not in _SOLE) else "number"
 
     def _value(self, value: str, kind: _Kind, name: str) -> str | None:
-        """The value as it is shown; None where it is not known to be harmless."""
+        """Return the value as it is shown; None where it is not known to be harmless."""
         if kind == "any":
             return hide_secrets(value, lambda _: MASK).replace(HIDDEN, MASK)
         if len(name) == 1 and kind != "none":
@@ -278,7 +278,7 @@ class _Reader:
         return _file(value)
 
     def _of_letter(self, value: str, kind: _Kind, name: str) -> str | None:
-        """The value of an option of one letter, whose meaning depends on the program."""
+        """Return the value of an option of one letter, whose meaning depends on the program."""
         if name == "c" and self._programs & _SHELLS:
             return _shell_code(value, self.said)
         if name == "m" and any(map(_MODULES.fullmatch, self._programs)):
@@ -299,7 +299,10 @@ class _Reader:
 
 
 def _shell_code(code: str, said: frozenset[str]) -> str:
-    """A line for a shell, of which each command is shown as one by itself is; all masked where it is more than that."""
+    """Return a line for a shell, of which each command is shown as one by itself is.
+
+    All masked where it is more than that.
+    """
     reader = shlex.shlex(code.replace("\n", " ; "), posix=True, punctuation_chars=True)
     reader.whitespace_split, reader.commenters = True, ""
     try:
@@ -334,7 +337,10 @@ def _is_number(value: str) -> bool:
 
 
 def _is_short_number(value: str) -> bool:
-    """Whether it is a number, and none that may be a PIN or a one-time code: up to five digits, or a round one."""
+    """Return whether it is a number, and none that may be a PIN or a one-time code.
+
+    Up to five digits, or a round one.
+    """
     round_one = re.fullmatch(r"\d{1,6}0{3,9}", value) is not None
     return _is_number(value) and (round_one or re.search(r"\d{6}", value) is None)
 
@@ -359,7 +365,10 @@ def _is_relative(path: str) -> bool:
 
 
 def _file(word: str) -> str | None:
-    """A file or a folder: of one that is not below the current folder its last name alone. None for what is neither."""
+    """Return a file or a folder: of one that is not below the current folder its last name alone.
+
+    None for what is neither.
+    """
     parts = re.split(r"[\\/]", word)
     if len(word) > 300 or any(map(looks_random, parts)):
         return None

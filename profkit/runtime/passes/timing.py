@@ -87,7 +87,7 @@ class _SampleLog:
 
     @property
     def waiting(self) -> float:
-        """The share of them in which the process waited."""
+        """Return the share of them in which the process waited."""
         return sum(waited for _, waited, _ in self.samples) / max(1, len(self.samples))
 
     @property
@@ -104,12 +104,12 @@ class _SampleLog:
         return tuple(state.clock for _, _, state in self.kept() if state is not None and state.clock)
 
     def reasons(self) -> tuple[str, ...]:
-        """Why the device slowed down."""
+        """Return why the device slowed down."""
         known = (state.words for _, _, state in self.samples if state is not None)
         return tuple(dict.fromkeys(word for words in known for word in words))
 
     def throttled(self) -> int:
-        """How many do not count although the process did not wait."""
+        """Return how many do not count although the process did not wait."""
         free = len(self.samples) if self.always_waits else sum(not waited for _, waited, _ in self.samples)
         return free - len(self.kept())
 
@@ -208,7 +208,7 @@ class SampleAssessment(NamedTuple):
 
 
 def assess_samples(samples: Sequence[float], precision: float, *, doubt: bool = True) -> SampleAssessment:
-    """Where warm-up ends, how well the median of the rest is known, and whether that is enough.
+    """Return where warm-up ends, how well the median of the rest is known, and whether that is enough.
 
     With `doubt` a few samples in which no drift shows are not enough while they could hide one.
     """
@@ -261,12 +261,15 @@ def sample_until(
 
 
 def first_sample_count(sample_seconds: float, budget: float) -> int:
-    """How many samples of that length there should be before it is worth asking."""
+    """Return how many samples of that length there should be before it is worth asking."""
     return max(LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
 
 
 def _count_slow_start(samples: Sequence[float]) -> int:
-    """How many samples at the very beginning are far slower than the rest: first calls, too few to be a drift."""
+    """Return how many samples at the very beginning are far slower than the rest.
+
+    First calls, too few to be a drift.
+    """
     if not samples:
         return 0
     centre, sigma = statistics.median(samples), statistics.mad_sigma(samples)
@@ -278,7 +281,7 @@ def _count_slow_start(samples: Sequence[float]) -> int:
 
 
 def _may_hide_drift(steady: Sequence[float], precision: float) -> bool:
-    """Whether a drift or a second mode that would move the median could hide in these few samples."""
+    """Return whether a drift or a second mode that would move the median could hide in these few samples."""
     if len(steady) >= DOUBTED_SAMPLES:
         return False
     bound = statistics.drift_bound(steady)

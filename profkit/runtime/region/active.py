@@ -84,7 +84,7 @@ class DeviceWait:
 
     @property
     def held_by(self) -> tuple[str, ...]:
-        """What held the clock down in at least half of the looks: what did so once is not why it was low."""
+        """Return what held the clock down in at least half of the looks: what did so once is not why it was low."""
         return tuple(word for word, count in self._held.items() if 2 * count >= self._looks)
 
     def forget(self) -> None:
@@ -101,7 +101,7 @@ def _watch_device(driver: Any) -> Any:
 
 
 def make_switches(directive: Directive | None, note: Callable[[Fact], None]) -> list[RegionSwitch]:
-    """What the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
+    """Return what the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
     switches: list[RegionSwitch] = []
     host = sys.modules.get(HOST_MODULE)
     if host is not None and host.switch is not None:  # an instrument that follows no region leaves none
@@ -333,7 +333,7 @@ class RegionSession:
             _call_if_defined(switch, "prepare")
 
     def iteration_hooks(self) -> list[Callable[[int], object]]:
-        """What instruments want called after each iteration, usually nothing."""
+        """Return what instruments want called after each iteration, usually nothing."""
         hooks = (getattr(switch, "iteration", None) for switch in self._switches)
         return [hook for hook in hooks if hook is not None]
 
@@ -374,7 +374,7 @@ class RegionSession:
             print(f"profkit: {text}", file=sys.stderr)
 
     def record(self) -> RegionRecord:
-        """What this process has recorded so far, without regions around a benchmark: that says it better."""
+        """Return what this process has recorded so far, without regions around a benchmark: that says it better."""
         directive = self.directive
         noted = next((switch for switch in self._switches if hasattr(switch, "spans")), None)
         return RegionRecord(

@@ -51,7 +51,7 @@ class CudaDriver:
         self._library = ctypes.CDLL(library)
 
     def call(self, name: str, *arguments: object) -> int:
-        """The function's CUresult; raises DriverError where this driver has no such function."""
+        """Return the function's CUresult; raises DriverError where this driver has no such function."""
         try:
             function = getattr(self._library, name)
         except AttributeError:
@@ -74,23 +74,23 @@ class CudaDriver:
 
     @property
     def initialised(self) -> bool:
-        """Whether this process has initialised CUDA; asking does not."""
+        """Return whether this process has initialised CUDA; asking does not."""
         return self.call("cuCtxGetCurrent", ctypes.byref(ctypes.c_void_p())) != NOT_INITIALIZED
 
     @property
     def current(self) -> int | None:
-        """The context of this thread."""
+        """Return the context of this thread."""
         context = ctypes.c_void_p()
         return None if self.call("cuCtxGetCurrent", ctypes.byref(context)) else context.value
 
     @property
     def devices(self) -> int:
-        """How many this process may use; 0 before CUDA is initialised."""
+        """Return how many this process may use; 0 before CUDA is initialised."""
         count = ctypes.c_int()
         return 0 if self.call("cuDeviceGetCount", ctypes.byref(count)) else count.value
 
     def active_devices(self) -> list[int]:
-        """The visible devices (CUDA's own numbers) whose primary context is in use in this process."""
+        """Return the visible devices (CUDA's own numbers) whose primary context is in use in this process."""
         devices = []
         for device in range(self.devices):
             flags, active = ctypes.c_uint(), ctypes.c_int()
@@ -123,7 +123,7 @@ class CudaDriver:
 
 
 def uses_cuda() -> bool:
-    """Whether this process has CUDA's runtime or driver loaded, so that it can be expected to use it."""
+    """Return whether this process has CUDA's runtime or driver loaded, so that it can be expected to use it."""
     try:
         with open("/proc/self/maps", "rb") as maps:
             return any(sign in line for line in maps for sign in _CUDA_LIBRARIES)
@@ -132,7 +132,7 @@ def uses_cuda() -> bool:
 
 
 def is_driver_loaded() -> bool:
-    """Whether the driver library is in this process already."""
+    """Return whether the driver library is in this process already."""
     try:
         ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except (OSError, AttributeError):
@@ -141,7 +141,7 @@ def is_driver_loaded() -> bool:
 
 
 def is_recording_graph() -> bool:
-    """Whether torch is recording a CUDA graph in this thread: to wait for the device would spoil it."""
+    """Return whether torch is recording a CUDA graph in this thread: to wait for the device would spoil it."""
     torch = sys.modules.get("torch")
     try:
         return bool(
@@ -152,7 +152,7 @@ def is_recording_graph() -> bool:
 
 
 def driver_in_use() -> CudaDriver | None:
-    """The driver, where this process has initialised CUDA and made a context; nothing is loaded that is not."""
+    """Return the driver, where this process has initialised CUDA and made a context; nothing is loaded that is not."""
     if not is_driver_loaded():
         return None
     try:

@@ -23,7 +23,7 @@ from typing import Any
 
 
 def mps_is_available() -> bool:
-    """Whether torch is loaded and could use the device, though it may not have begun to."""
+    """Return whether torch is loaded and could use the device, though it may not have begun to."""
     torch = sys.modules.get("torch")
     try:
         return bool(torch is not None and torch.backends.mps.is_available())
@@ -32,7 +32,7 @@ def mps_is_available() -> bool:
 
 
 def mps_in_use() -> Any:
-    """The module `torch.mps` where this process uses the device, else None."""
+    """Return the module `torch.mps` where this process uses the device, else None."""
     if not mps_is_available():
         return None
     try:

@@ -63,14 +63,14 @@ class RegionRecord:
 
 
 def encode_record(record: RegionRecord) -> str:
-    """The record as one JSON document, without NaN."""
+    """Return the record as one JSON document, without NaN."""
     data = asdict(record)
     data["pass"] = data.pop("pass_name")
     return json.dumps({"schema": SCHEMA, **data}, allow_nan=False)
 
 
 def decode_record(data: object) -> RegionRecord:
-    """The record that was written so; raises UnreadableReport."""
+    """Return the record that was written so; raises UnreadableReport."""
     from profkit.core import codec  # only the reading side pays for it
 
     plain = codec.check_schema(data, SCHEMA, "a region record")

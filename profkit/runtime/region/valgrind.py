@@ -57,7 +57,7 @@ _MOST_DUMPS = 200  # a region entered a million times must not leave a million d
 
 
 def inside_valgrind() -> bool:
-    """Whether this process runs under a valgrind tool: its preloaded library is mapped."""
+    """Return whether this process runs under a valgrind tool: its preloaded library is mapped."""
     try:
         with open("/proc/self/maps", "rb") as maps:
             return b"/vgpreload_" in maps.read()
@@ -99,7 +99,7 @@ class ClientRequests:
         return int(self._call(0, ctypes.addressof(block)))
 
     def prepared(self, code: int) -> Callable[[], object]:
-        """A request without argument whose sending costs as few simulated instructions as Python allows."""
+        """Return a request without argument whose sending costs as few simulated instructions as Python allows."""
         block = (ctypes.c_size_t * 6)(code)
         self._blocks.append(block)
         return partial(self._call, 0, ctypes.addressof(block))
@@ -190,7 +190,7 @@ class ValgrindSwitch:
 
 
 def _count_threads() -> int:
-    """How many threads this process has; native ones are no Python threads, so the kernel is asked."""
+    """Return how many threads this process has; native ones are no Python threads, so the kernel is asked."""
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:

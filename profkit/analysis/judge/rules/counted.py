@@ -8,12 +8,12 @@ from profkit.core.types import HotSpot, Hotspot, Profile, ProfileKind, RunDocume
 
 
 def profile_of(document: RunDocument, kind: ProfileKind) -> Profile | None:
-    """The profile of a kind; None where there is none."""
+    """Return the profile of a kind; None where there is none."""
     return next((one for one in document.profiles if one.kind == kind), None)
 
 
 def with_slashes(file: str | None) -> str:
-    """A path as it is written on Linux; empty where none is known."""
+    """Return a path as it is written on Linux; empty where none is known."""
     return (file or "").replace("\\", "/")
 
 
@@ -23,7 +23,7 @@ def last_name(function: str) -> str:
 
 
 def share_below(spot: HotSpot, function: str, files: tuple[str, ...]) -> float:
-    """The share (0..1) of a place's time in a library's function anywhere below it."""
+    """Return the share (0..1) of a place's time in a library's function anywhere below it."""
     return max(
         (
             one.value
@@ -35,7 +35,7 @@ def share_below(spot: HotSpot, function: str, files: tuple[str, ...]) -> float:
 
 
 def counted_function(document: RunDocument, function: str, files: tuple[str, ...]) -> Hotspot | None:
-    """A library's function as cProfile counted it in the whole run."""
+    """Return a library's function as cProfile counted it in the whole run."""
     profile = profile_of(document, "own-time")
     same = (
         one
@@ -46,7 +46,7 @@ def counted_function(document: RunDocument, function: str, files: tuple[str, ...
 
 
 def calls_from(document: RunDocument, spot: HotSpot, caller: str | None = None) -> Iterator[Hotspot]:
-    """What the function of a place calls by cProfile's counts, or what another function of its file does."""
+    """Yield what the function of a place calls by cProfile's counts, or what another function of its file does."""
     profile = profile_of(document, "program-calls")
     name = last_name(caller if caller is not None else spot.where.function or "")
     for one in profile.hotspots if profile is not None else ():

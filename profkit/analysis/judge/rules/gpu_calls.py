@@ -134,7 +134,10 @@ def _calls_of(run: RunEvidence, pattern: re.Pattern[str]) -> list[ApiCall]:
 
 
 def _share_of(run: RunEvidence, calls: Sequence[ApiCall], *repeated: Sequence[ApiCall]) -> float:
-    """The share of the time that calls take while the device waits; 0 of those that are few, or not `repeated`."""
+    """Return the share of the time that calls take while the device waits.
+
+    0 of those that are few, or not `repeated`.
+    """
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:
         return 0.0
@@ -148,7 +151,7 @@ def _count(calls: Sequence[ApiCall]) -> int:
 
 
 def _calling_place(run: RunEvidence, calls: Sequence[ApiCall], sampled: re.Pattern[str]) -> Place:
-    """The line of the source that takes most time in these calls; else that of most samples with such a text."""
+    """Return the line of the source that takes most time in these calls; else that of most samples with such a text."""
     names, trace = {one.name.partition("_")[0] for one in calls}, run.trace
     lines = [one for one in trace.lines if one.call in names] if trace is not None else []
     if lines:
@@ -158,7 +161,7 @@ def _calling_place(run: RunEvidence, calls: Sequence[ApiCall], sampled: re.Patte
 
 
 def small_copies(run: RunEvidence) -> Iterator[Insight]:
-    """A line that sends many small pieces to the device in each step: each is a call that waits."""
+    """Yield a line that sends many small pieces to the device in each step: each is a call that waits."""
     trace, idle = run.trace, idle_share(run)
     if trace is None or idle is None or not trace.line_span or not trace.lines_of or not trace.repeats:
         return
@@ -188,7 +191,7 @@ STEPS = 5
 
 
 def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
-    """A step of JAX that is not compiled: each operation is a program of its own, and is launched by itself."""
+    """Yield a step of JAX that is not compiled: each operation is a program of its own, and is launched by itself."""
     trace, idle = run.trace, idle_share(run)
     if run.framework != "jax" or trace is None or idle is None or not trace.repeats or idle < LEAST:
         return
@@ -213,13 +216,13 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
 
 
 def is_copy(kernel: KernelTime) -> bool:
-    """Whether a kernel of ATen only copies, without changing the type."""
+    """Return whether a kernel of ATen only copies, without changing the type."""
     name = kernel.kernel.name
     return _COPYING.search(name) is not None and "WithCast" not in name
 
 
 def device_copies(run: RunEvidence) -> Iterator[Insight]:
-    """A line that copies whole arrays within the device."""
+    """Yield a line that copies whole arrays within the device."""
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:
         return
@@ -287,7 +290,7 @@ def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
 
 
 def shapes(operation: str | None) -> list[int]:
-    """The elements of each tensor that an operation works on."""
+    """Return the elements of each tensor that an operation works on."""
     return [prod(map(int, found.split(","))) for found in _SHAPE.findall(operation or "")]
 
 
@@ -297,7 +300,7 @@ def _adds_into_few(kernel: KernelTime) -> bool:
 
 
 def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
-    """A matrix that is factorised in each step."""
+    """Yield a matrix that is factorised in each step."""
     for largest, share, place in by_operation(run, lambda one: _FACTORING.match(one.operation or "")):
         word = _FACTORING.match(largest.operation or "")
         if run.trace is None or not run.trace.repeats or word is None:
@@ -312,7 +315,7 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
 
 
 def sorting(run: RunEvidence) -> Iterator[Insight]:
-    """An operation of torch that sorts, for much of the time."""
+    """Yield an operation of torch that sorts, for much of the time."""
     for largest, share, place in by_operation(run, lambda one: _SORTING.match(one.operation or "")):
         word = _SORTING.match(largest.operation or "")
         if word is None or "sort" not in largest.kernel.name.lower():
@@ -348,7 +351,7 @@ def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
 
 
 def next_fast_length(length: int) -> int:
-    """The smallest product of 2, 3, 5 and 7 that is not below `length`."""
+    """Return the smallest product of 2, 3, 5 and 7 that is not below `length`."""
     while True:
         rest = length
         for prime in (2, 3, 5, 7):

@@ -112,7 +112,7 @@ def _made_again(run: RunEvidence, least: float) -> Iterator[_MadeAgain]:
 
 
 def _pageable(line: GpuLine) -> int:
-    """How many copies from pageable memory to the device a line makes."""
+    """Return how many copies from pageable memory to the device a line makes."""
     sent = (one for one in line.transfers if one.kind == "host to device")
     return sum(part.count for one in sent for part in one.memory if part.kind == "pageable")
 
@@ -123,7 +123,7 @@ def mean_kernel(trace: GpuTrace) -> float:
 
 
 def stops_in_each_step(run: RunEvidence) -> bool:
-    """Whether the host waits in each step for the copy of something that is the same each time."""
+    """Return whether the host waits in each step for the copy of something that is the same each time."""
     return any(one.stops for one in _made_again(run, _often(run)))
 
 
@@ -136,7 +136,7 @@ def _often(run: RunEvidence) -> float:
 
 
 def _is_loading(run: RunEvidence, line: GpuLine) -> bool:
-    """Whether a loader of torch works below a line: what it joins to a batch belongs on the host."""
+    """Return whether a loader of torch works below a line: what it joins to a batch belongs on the host."""
     for sampled in run.document.sampled:
         for one in sampled.lines if not sampled.native else ():
             if (one.file, one.line) != (line.file, line.line):
@@ -167,7 +167,7 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
 
 
 def calls_framework(run: RunEvidence, spot: HotSpot) -> bool:
-    """Whether the host mostly launches work at a place, or waits for it: no work of the program itself."""
+    """Return whether the host mostly launches work at a place, or waits for it: no work of the program itself."""
     if _is_framework(spot):
         return True
     lines = run.trace.lines if run.trace is not None else ()
@@ -176,13 +176,13 @@ def calls_framework(run: RunEvidence, spot: HotSpot) -> bool:
 
 
 def _is_framework(spot: HotSpot) -> bool:
-    """Whether a place is in a call of the framework, and not of its loader of data."""
+    """Return whether a place is in a call of the framework, and not of its loader of data."""
     under = spot.under
     return under is not None and under.library in _FRAMEWORKS and under.name not in ("__next__", "__iter__")
 
 
 def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
-    """A function of the program that a compiled step of JAX calls on the host, while the device waits for it."""
+    """Yield a function of the program that a compiled step of JAX calls on the host, while the device waits for it."""
     trace, idle = run.trace, idle_share(run)
     if trace is None or idle is None or not trace.span:
         return
@@ -204,7 +204,7 @@ def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
 
 
 def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight | None:
-    """What the host itself computes in each step while a device waits, at the place that takes most of it.
+    """Return what the host itself computes in each step while a device waits, at the place that takes most of it.
 
     Seconds are those of the run that recorded lines; a place that only launches is for other rules.
     """
@@ -251,7 +251,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
 
 
 def _loads_by_itself(run: RunEvidence, spot: HotSpot) -> bool:
-    """Whether below a line a loader of torch prepares batches in the process that trains."""
+    """Return whether below a line a loader of torch prepares batches in the process that trains."""
     return any(
         is_loader(called.file) and "_SingleProcess" in called.function
         for one in _samples_at(run, spot)
@@ -290,7 +290,7 @@ def _slow_loader(run: RunEvidence, spot: HotSpot, idle: float) -> Insight:
 
 
 def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:
-    """A place of the host without a pattern, for which the device waits."""
+    """Return a place of the host without a pattern, for which the device waits."""
     name = place_name(spot.where)
     where = f"in {name}" if name not in ("", "top level") else "at the top level"
     title = f"The GPU waits while the host works {where}"
@@ -299,7 +299,7 @@ def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:
 
 
 def _restarts_workers(spot: HotSpot) -> bool:
-    """Whether a line begins to go through a loader of torch, again and again: there its workers are started."""
+    """Return whether a line begins to go through a loader of torch, again and again: there its workers are started."""
     code = spot.code if spot.under is not None and spot.under.name == "__iter__" else None
     loaders = [name for name, kind in spot.variables.items() if kind.type.endswith("DataLoader")]
     return code is not None and bool(code.find("nested-loop")) and any(name in code.text for name in loaders)

@@ -35,7 +35,10 @@ _TO_FULL = "the kernel's time until its busiest unit is full"
 
 
 def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Insight]:
-    """The kernel waits: for what, and what that reason asks for. For constants it waits under a `rule` of its own."""
+    """Yield the kernel waits: for what, and what that reason asks for.
+
+    For constants it waits under a `rule` of its own.
+    """
     for kernel in run.kernels:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
         if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
@@ -103,7 +106,7 @@ def _in_queue(kernel: KernelEvidence) -> str:
 
 
 def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
-    """What keeps more warps from running, and what lets more run; None where enough can run."""
+    """Return what keeps more warps from running, and what lets more run; None where enough can run."""
     possible, achieved = kernel.values.get("occupancy.theoretical"), kernel.values.get("occupancy.achieved")
     if possible is None or possible > 60:
         return None
@@ -171,7 +174,7 @@ def _serial_atomics(kernel: KernelEvidence) -> bool:
 
 
 def _atomic_seconds(kernel: KernelEvidence) -> float:
-    """How long an access to global memory takes in a kernel with many atomic operations; 0: not known, or few.
+    """Return how long an access to global memory takes in a kernel with many atomic operations; 0: not known, or few.
 
     Sectors that neither loads nor stores moved are those of atomic operations, 8 each; with shared memory in use they
     may be those of asynchronous copies.
@@ -190,14 +193,14 @@ def _atomic_seconds(kernel: KernelEvidence) -> float:
 
 
 def _queues_at_slice(kernel: KernelEvidence) -> bool:
-    """Whether a slice of L2 works nearly all the time for next to nothing that is moved."""
+    """Return whether a slice of L2 works nearly all the time for next to nothing that is moved."""
     moved = (kernel.values.get("bandwidth.l2.share"), kernel.values.get("bandwidth.dram.share"))
     idle = all(share is not None and share < LITTLE for share in moved)
     return idle and kernel.above("l2.busiest_slice", ALWAYS)
 
 
 def _crowded_slices(kernel: KernelEvidence) -> bool:
-    """Whether one slice of L2 works for most of the time, and the average one much less."""
+    """Return whether one slice of L2 works for most of the time, and the average one much less."""
     return kernel.above("l2.busiest_slice", BUSY_SLICE) and kernel.below("balance.l2", UNEVEN)
 
 
@@ -226,7 +229,7 @@ def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
 
 
 def uneven_multiprocessors(run: RunEvidence) -> Iterator[Insight]:
-    """A grid that fills the device, of which some blocks run much longer than others."""
+    """Yield a grid that fills the device, of which some blocks run much longer than others."""
     for kernel in run.kernels:
         balance = kernel.values.get("balance.multiprocessors")
         if balance is None or balance > 100 - IDLE_MULTIPROCESSORS or kernel.owner not in OWN_CODE:
@@ -262,7 +265,7 @@ def device_heap(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _heap_line(run: RunEvidence, kernel: KernelEvidence) -> GpuLine | None:
-    """Where its source takes memory from the heap of the device, if that is what it mostly does."""
+    """Return where its source takes memory from the heap of the device, if that is what it mostly does."""
     lines, time = run.trace.lines if run.trace is not None else (), kernel.row.time
     heap = {one.function: one for one in lines if one.call in ("malloc", "new")}
     return heap.get(time.function) if time is not None and _share_of_others(kernel) >= HEAP else None
@@ -384,7 +387,7 @@ def small_blocks(run: RunEvidence) -> Iterator[Insight]:
 
 
 def last_wave(run: RunEvidence) -> Iterator[Insight]:
-    """A few waves of blocks of which the last one fills little of the device."""
+    """Yield a few waves of blocks of which the last one fills little of the device."""
     for kernel in run.kernels:
         waves = kernel.values.get("launch.waves")
         seconds = kernel.seconds

@@ -54,12 +54,14 @@ _SHAPE = re.compile(r"\[(?:\d+,)*(\d+),(\d+)\]")
 
 
 def place_of_line(line: GpuLine) -> Place:
-    """The line as a place."""
+    """Return the line as a place."""
     return Place(function=line.function, file=line.file, line=line.line)
 
 
 def looping_place(run: RunEvidence) -> Place:
-    """Where no lines were recorded, the place in a loop in which the host spends most; none where nothing is known.
+    """Return where no lines were recorded, the place in a loop in which the host spends most.
+
+    None where nothing is known.
 
     A line that waits for all that PyTorch launched is not the one that launched it.
     """
@@ -112,7 +114,7 @@ def recorded_part(trace: GpuTrace) -> float:
 
 
 def device_sync(run: RunEvidence) -> Iterator[Insight]:
-    """A line that lets the host wait for the device in each step: nothing is queued when it goes on."""
+    """Yield a line that lets the host wait for the device in each step: nothing is queued when it goes on."""
     trace = run.trace
     share = idle_share(run)
     if trace is None or share is None or share < LEAST:
@@ -144,14 +146,20 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _wait_less(run: RunEvidence, line: GpuLine) -> str:
-    """What avoids the wait, by the operations of the line: some wait for the size of their result, or for its check."""
+    """Return what avoids the wait, by the operations of the line.
+
+    Some wait for the size of their result, or for its check.
+    """
     operations = [one.operation or "" for one in kernels_at(run, place_of_line(line))]
     known = (name for name, pattern in _WAITS_IN.items() if any(map(pattern.match, operations)))
     return next((words(f"device-sync.{name}", "torch") for name in known), words_for(run, "device-sync"))
 
 
 def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[Insight]:
-    """Where no recorded line waits (torch.compile, JAX, synchronize): a line in a loop that does, by sampled stacks."""
+    """Yield where no recorded line waits (torch.compile, JAX, synchronize).
+
+    A line in a loop that does, by sampled stacks.
+    """
     waits = sum(call.calls for call in trace.api if _SYNCHRONISES.search(call.name))
     waits -= sum(one.count for one in trace.transfers if one.kind == "host to device")
     if not trace.repeats or waits < max(MANY, OFTEN * trace.repeats):
@@ -198,7 +206,7 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
 
 
 def recompilations(run: RunEvidence) -> Iterator[Insight]:
-    """A function that torch.compile compiles again and again: a second each, and after eight it gives up."""
+    """Yield a function that torch.compile compiles again and again: a second each, and after eight it gives up."""
     profile = run.profile("recompilations")
     often = [one for one in profile.hotspots if (one.calls or 0) >= AGAIN] if profile is not None else []
     first = max(often, key=lambda one: one.total or 0.0, default=None)
@@ -236,7 +244,7 @@ def _other_lines(spots: Sequence[Hotspot]) -> str:
 
 
 def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
-    """A kernel that Triton tunes for each of many keys: each time it tries all configurations."""
+    """Yield a kernel that Triton tunes for each of many keys: each time it tries all configurations."""
     profile, split = run.profile("tuned-kernels"), run.document.time_split
     first = profile.hotspots[0] if profile is not None else None
     if first is None or split is None or split.wall <= 0 or (first.calls or 0) < AGAIN:
@@ -255,7 +263,7 @@ def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
 
 
 def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
-    """A line whose tensors stay: it held more at each look."""
+    """Yield a line whose tensors stay: it held more at each look."""
     profile = run.profile("growing-lines")
     if profile is None:
         return
@@ -274,7 +282,7 @@ def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
 
 
 def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
-    """What held the device's memory when a program asked for more than was left."""
+    """Yield what held the device's memory when a program asked for more than was left."""
     profile = run.profile("held-lines")
     if profile is None:
         return
@@ -313,7 +321,7 @@ CHECKS = {
 
 
 def debug_checks(run: RunEvidence) -> Iterator[Insight]:
-    """A switch for debugging that was left on, where the device waits."""
+    """Yield a switch for debugging that was left on, where the device waits."""
     profile, share = run.profile("debug-checks"), idle_share(run)
     for spot in profile.hotspots if profile is not None else ():
         what = CHECKS.get(spot.library or "")
@@ -351,7 +359,7 @@ def padded_batches(run: RunEvidence) -> Iterator[Insight]:
 
 
 def fills_memory_soon(run: RunEvidence) -> bool:
-    """Whether what grows is a good part of the device's memory."""
+    """Return whether what grows is a good part of the device's memory."""
     profile = run.profile("growing-lines")
     gpu = run.document.gpus[0] if run.document.gpus else None
     size = gpu.memory_bytes if gpu is not None else None
@@ -362,7 +370,7 @@ def fills_memory_soon(run: RunEvidence) -> bool:
 
 
 def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
-    """A product, a softmax over its rows, and a product with them: attention whose scores go through memory."""
+    """Yield a product, a softmax over its rows, and a product with them: attention whose scores go through memory."""
     for scores in attention_scores(run):
         own = [one for one in run.times if _works_on(one, *scores)]
         complete = functools.partial(_has_attention, scores=scores)
@@ -405,7 +413,7 @@ def is_written_out(
     words_of: Sequence[str],
     complete: Callable[[Sequence[KernelTime]], bool],
 ) -> bool:
-    """Whether lines of the program write a function out that a library has, by the kernels of its parts.
+    """Return whether lines of the program write a function out that a library has, by the kernels of its parts.
 
     They do not where the library's own operation (`fused`) ran in the same function, or where one line launches all
     parts (`complete`) and its text, as far as it is known, says none of `words_of`: it calls a function of the library
@@ -439,7 +447,7 @@ def product_dims(kernel: KernelTime) -> tuple[int, int, int, int] | None:
 
 
 def _is_attention(kernels: Sequence[KernelTime], rows: int, columns: int) -> bool:
-    """Whether one product makes a matrix of this shape, from something narrower, and another one takes it."""
+    """Return whether one product makes a matrix of this shape, from something narrower, and another one takes it."""
     made = taken = False
     for kernel in kernels:
         found = product_dims(kernel)
@@ -452,7 +460,7 @@ def _is_attention(kernels: Sequence[KernelTime], rows: int, columns: int) -> boo
 
 
 def _has_attention(kernels: Sequence[KernelTime], scores: tuple[int, int]) -> bool:
-    """Whether all parts of attention are among these kernels."""
+    """Return whether all parts of attention are among these kernels."""
     return _is_attention(kernels, *scores) and any(_scores(one) == scores for one in kernels)
 
 
@@ -468,7 +476,7 @@ def attention_scores(run: RunEvidence) -> list[tuple[int, int]]:
 
 
 def works_on_attention(kernel: KernelTime, attention: Sequence[tuple[int, int]]) -> bool:
-    """Whether a kernel belongs to attention with such scores: other rules leave it alone."""
+    """Return whether a kernel belongs to attention with such scores: other rules leave it alone."""
     return any(_works_on(kernel, *scores) for scores in attention)
 
 
@@ -478,12 +486,12 @@ ELEMENTWISE = re.compile(
 
 
 def elementwise_share(run: RunEvidence) -> float:
-    """The share of the time that ATen's kernels for each element take."""
+    """Return the share of the time that ATen's kernels for each element take."""
     return run.share_of(one for one in run.times if is_elementwise(one))
 
 
 def is_elementwise(kernel: KernelTime) -> bool:
-    """Whether it is a kernel of ATen that only moves elements or applies a function to each."""
+    """Return whether it is a kernel of ATen that only moves elements or applies a function to each."""
     name = kernel.kernel.name
     return "at::native" in name and "distribution" not in name and ELEMENTWISE.search(name) is not None
 
@@ -492,7 +500,10 @@ def is_elementwise(kernel: KernelTime) -> bool:
 
 
 def _does_what_it_can(kernel: KernelEvidence) -> bool:
-    """Whether a kernel that nobody here can change is near the limit of what it uses most, or may be: not counted."""
+    """Return whether a kernel that nobody here can change is near the limit of what it uses most, or may be.
+
+    Not counted.
+    """
     if kernel.owner not in (*OWN_CODE, "xla") and kernel.busiest is None:
         return True
     time = kernel.row.time
@@ -502,7 +513,10 @@ def _does_what_it_can(kernel: KernelEvidence) -> bool:
 
 
 def largest_kernel(run: RunEvidence) -> Insight | None:
-    """The kernel that takes most of the time, where its line is known or a compiler made it: no rule has an answer."""
+    """Return the kernel that takes most of the time, where its line is known or a compiler made it.
+
+    No rule has an answer.
+    """
     known = (one for one in run.kernels if one.owner in ("xla", "inductor") or one.place.file is not None)
     first = max(known, key=lambda kernel: kernel.share, default=None)
     if first is None or run.trace is None or first.share * run.gpu_share < LEAST:

@@ -68,12 +68,12 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
 
 
 def scatters_stores(kernel: KernelEvidence) -> bool:
-    """Whether its stores go to many sectors: then what a warp waits for at its end are these."""
+    """Return whether its stores go to many sectors: then what a warp waits for at its end are these."""
     return (kernel.values.get("memory.sectors_per_request.store") or 0.0) > 2 * IDEAL_SECTORS
 
 
 def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
-    """How memory limits the kernel: in words, the share of its time that follows the traffic, and
+    """Return how memory limits the kernel: in words, the share of its time that follows the traffic, and
     how that is known."""
     busy = unit_utilization(kernel)
     title = _LEVELS.get(kernel.bound)
@@ -100,7 +100,7 @@ _LEVELS = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "shared memory"}
 
 
 def _wasted_share(kernel: KernelEvidence, used: float, excess: float) -> float:
-    """The share of the limiting traffic that is waste; of DRAM no more than the excess sectors that reach it.
+    """Return the share of the limiting traffic that is waste; of DRAM no more than the excess sectors that reach it.
 
     Where all that is needed is more than DRAM moved, the caches serve the excess, and none of it is in DRAM's time:
     loads of 16 bytes a thread that lie 32 bytes apart use each sector by halves, and the next load has the other half.
@@ -121,7 +121,10 @@ def _access_change(per_request: float) -> str:
 
 
 def no_reuse(run: RunEvidence) -> Iterator[Insight]:
-    """A kernel that L1, shared memory or L2 limits, far from the limits of DRAM and arithmetic: it loads data again."""
+    """Yield a kernel that L1, shared memory or L2 limits, far from the limits of DRAM and arithmetic.
+
+    It loads data again.
+    """
     for kernel in run.kernels:
         if kernel.owner not in ("user", "inductor") or kernel.bound not in ("l1", "shared", "l2"):
             continue
@@ -160,7 +163,7 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _loads_per_byte(kernel: KernelEvidence) -> float | None:
-    """How often a byte that came from DRAM is loaded, sector by sector; None where that was not counted."""
+    """Return how often a byte that came from DRAM is loaded, sector by sector; None where that was not counted."""
     sectors = kernel.counters.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum")
     read = kernel.values.get("dram.read")
     return 32 * sectors / read if sectors and read else None
@@ -238,7 +241,7 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
 
 
 def local_share(kernel: KernelEvidence) -> float | None:
-    """The share (0..1) of the sectors of global and local accesses that are of local memory; None: not counted.
+    """Return the share (0..1) of the sectors of global and local accesses that are of local memory; None: not counted.
 
     Where those of local memory were not counted, a warp's access has at least 4: each thread has words of its own.
     """

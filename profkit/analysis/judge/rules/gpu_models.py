@@ -36,7 +36,7 @@ _MASKED = re.compile(
 
 
 def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
-    """A model that computes a whole sequence again for each token that it adds: products of ever more rows."""
+    """Yield a model that computes a whole sequence again for each token that it adds: products of ever more rows."""
     trace = run.trace
     lines = [one for one in trace.lines if one.rows is not None] if trace is not None else []
     every = sum(one.kernel_seconds for one in trace.lines) if trace is not None else 0.0
@@ -65,7 +65,7 @@ def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
 
 
 def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
-    """A table of which a batch uses few rows, while its gradient and the optimizer work on all of them."""
+    """Yield a table of which a batch uses few rows, while its gradient and the optimizer work on all of them."""
     tables, own = _large_tables(run), whole_table_kernels(run)
     share = run.share_of(own)
     if share < MUCH:
@@ -218,7 +218,7 @@ def product_order(run: RunEvidence) -> Iterator[Insight]:
 
 
 def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
-    """A forward pass in each step over many more rows than the step trains with."""
+    """Yield a forward pass in each step over many more rows than the step trains with."""
     trace = run.trace
     if trace is None or not trace.repeats:
         return
@@ -245,6 +245,6 @@ def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _rows(operation: str | None) -> tuple[str, int]:
-    """An operation without the rows of what it works on, and these."""
+    """Return an operation without the rows of what it works on, and these."""
     found = _ROWS.match(operation or "")
     return (found[1] + found[3], int(found[2])) if found is not None else ("", 0)

@@ -243,7 +243,9 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _goes_through_tensors(run: RunEvidence, place: Place) -> bool:
-    """Whether a line in a loop does the same to each of a list of tensors: element by element, of several shapes.
+    """Return whether a line in a loop does the same to each of a list of tensors.
+
+    Element by element, of several shapes.
 
     Time steps and layers of one shape depend on each other; parameters of a model do not.
     """
@@ -259,7 +261,7 @@ def _goes_through_tensors(run: RunEvidence, place: Place) -> bool:
 
 
 def _launching_line(trace: GpuTrace) -> GpuLine | None:
-    """The line that launches most; None where it is one of many, or where lines are not known."""
+    """Return the line that launches most; None where it is one of many, or where lines are not known."""
     line = max(trace.lines, key=lambda one: one.launches, default=None)
     every = sum(one.launches for one in trace.lines)
     return line if line is not None and line.launches >= max(1, OF_ALL * every) else None
@@ -363,7 +365,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _known_function(run: RunEvidence, kernels: Sequence[KernelTime]) -> str | None:
-    """The function of torch that these kernels, of one function, write out; None: none of those known."""
+    """Return the function of torch that these kernels, of one function, write out; None: none of those known."""
 
     def has(here: Sequence[KernelTime], parts: Sequence[AbstractSet[str]]) -> bool:
         names = set().union(*map(_operation_names, here))
@@ -470,7 +472,7 @@ def _exposed_communication(run: RunEvidence) -> _ExposedCommunication | None:
 
 
 def _waiting_devices(run: RunEvidence, communication: Communication, evidence: str, share: float) -> Insight:
-    """Which device the others wait for, and the line in which its rank spends more than theirs."""
+    """Return which device the others wait for, and the line in which its rank spends more than theirs."""
     each = communication.by_device
     last = min(each, key=lambda one: one.waiting or 0.0, default=None)
     waits = ", ".join(f"GPU {one.device} {format_quantity(one.waiting or 0.0, 's')}" for one in each[:MOST])
@@ -496,6 +498,6 @@ def _waiting_devices(run: RunEvidence, communication: Communication, evidence: s
 
 
 def _is_rank_of(sampled: SampledTime, device: int, each: Sequence[DeviceCommunication]) -> bool:
-    """Whether ranks were told apart, one for each device: torchrun gives a rank the device of its number."""
+    """Return whether ranks were told apart, one for each device: torchrun gives a rank the device of its number."""
     ranks = {rank for line in sampled.lines for rank in line.ranks}
     return str(device) in ranks and len(ranks) == len(each) > 1

@@ -111,7 +111,7 @@ def double_precision(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _has_double_elements(kernel: KernelEvidence) -> bool:
-    """Whether it is a library's kernel that works on many elements of FP64, as far as its name tells."""
+    """Return whether it is a library's kernel that works on many elements of FP64, as far as its name tells."""
     name = kernel.row.scope.name or ""
     if kernel.owner != "aten":
         return kernel.owner in ("cublas", "cutlass", "cudnn") and _DOUBLE_PRODUCT.search(name) is not None
@@ -200,7 +200,7 @@ def _is_plain_fp32(kernel: KernelEvidence) -> bool:
 
 
 def _tf32_floor(kernel: KernelEvidence, speed: float) -> float:
-    """The share of its time that the product needs at least on tensor cores, 0..1."""
+    """Return the share of its time that the product needs at least on tensor cores, 0..1."""
     moving = max(kernel.values.get("bandwidth.dram.share", 0.0), kernel.values.get("bandwidth.l2.share", 0.0))
     return min(1.0, max(1 / speed, moving / 100))
 
@@ -254,7 +254,10 @@ def _is_unaligned(kernel: KernelEvidence) -> bool:
 
 
 def _odd_dimension(kernels: Sequence[KernelEvidence]) -> int | None:
-    """The dimension of the products' operands that no 16 bytes divide; None where none is known, or several are."""
+    """Return the dimension of the products' operands that no 16 bytes divide.
+
+    None where none is known, or several are.
+    """
     of_products = [
         {int(size) for pair in _MATRIX.findall(kernel.operation) for size in pair if _is_odd(int(size))}
         for kernel in kernels
@@ -274,7 +277,7 @@ def _padded_dimension(size: int) -> int:
 
 
 def _aligned_floor(kernel: KernelEvidence) -> float:
-    """The share of its time that the same product needs at least, as far as its units tell, 0..1."""
+    """Return the share of its time that the same product needs at least, as far as its units tell, 0..1."""
     tensor = kernel.values.get("tensor.utilization", 0.0) / 200
     time = kernel.row.time
     reached = (product_share(time, kernel.gpu) if time is not None else None) or 0.0
@@ -307,13 +310,13 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _decodes(time: KernelTime | None) -> bool:
-    """Whether attention has few queries, as in decoding: then it reads keys and values, and little else."""
+    """Return whether attention has few queries, as in decoding: then it reads keys and values, and little else."""
     shape = _QUERIES.search((time.operation or "") if time is not None else "")
     return shape is not None and min(int(shape[1]), int(shape[2])) < FEW_QUERIES
 
 
 def _is_recent(run: RunEvidence, kernel: KernelEvidence) -> bool:
-    """Whether the device is a Hopper or later: by what it is, else by kernels that run on no other."""
+    """Return whether the device is a Hopper or later: by what it is, else by kernels that run on no other."""
     if kernel.gpu is not None and kernel.gpu.capability is not None:
         return kernel.gpu.capability.split(".")[0] in ("9", "10")
     return any(_RECENT.search(other.row.scope.name or "") for other in run.kernels)

@@ -43,7 +43,7 @@ SCALAR = 50.0  # % of the arithmetic that is SIMD: below, scalar instructions ta
 
 
 def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
-    """A program that gcc compiled without optimisation, and that works."""
+    """Yield a program that gcc compiled without optimisation, and that works."""
     options = run.document.facts.get("compiler", "")
     split = run.document.time_split
     if not options.startswith("GNU ") or re.search(r" -O([1-3sgz]|fast)?(?= |$)", options):
@@ -194,13 +194,13 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
 
 
 def is_little_simulated(document: RunDocument) -> bool:
-    """Whether counts of lines are those of less than a tenth of the run."""
+    """Return whether counts of lines are those of less than a tenth of the run."""
     share = simulated_share(document)
     return share is not None and share < LEAST_SIMULATED
 
 
 def _working_seconds(run: RunEvidence) -> float | None:
-    """The median time without the part in which the whole process waited, as far as that was looked at.
+    """Return the median time without the part in which the whole process waited, as far as that was looked at.
 
     Of one thread that perf sampled, the shorter of the two runs.
     """
@@ -225,7 +225,7 @@ def _share_of_loads(run: RunEvidence) -> float:
 
 
 def _time_is_known(run: RunEvidence) -> bool:
-    """Whether the median time is known well enough to hold counts against it."""
+    """Return whether the median time is known well enough to hold counts against it."""
     return run.values.get("time.interval", 0.0) <= NOISE
 
 
@@ -235,7 +235,7 @@ def _is_native(run: RunEvidence) -> bool:
 
 
 def hottest_place(run: RunEvidence) -> Place:
-    """The program's line of most time, by its samples."""
+    """Return the program's line of most time, by its samples."""
     first = next(
         (spot for spot in run.document.hot_spots if spot.where.file is not None or spot.where.function), None
     )
@@ -262,6 +262,6 @@ def _hottest(run: RunEvidence, *counters: str) -> Hotspot | None:
 
 
 def hottest_native(run: RunEvidence, *counters: str) -> Place:
-    """The place of the most of the first of these counters that was counted."""
+    """Return the place of the most of the first of these counters that was counted."""
     first = _hottest(run, *counters)
     return Place(function=first.function, file=first.file, line=first.line) if first is not None else Place()

@@ -108,7 +108,7 @@ def _streams(line: LineSamples) -> bool:
 
 
 def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A tree whose keys are compared one after the other on the way down."""
+    """Return a tree whose keys are compared one after the other on the way down."""
     functions = next((one for one in document.profiles if one.kind == "functions" and one.total > 0), None)
     if spot.kind != "native":
         return None
@@ -150,7 +150,7 @@ MOVED_ONCE = 0.3
 
 
 def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A line that calls what copies memory, or what counts the characters of a string."""
+    """Return a line that calls what copies memory, or what counts the characters of a string."""
     name = spot.under.name if spot.under is not None else ""
     for pattern, key, title, how in _CALLED:
         if key in ("copies", "clearing") and costly_row(spot) is not None:
@@ -166,7 +166,7 @@ TRANSFERS_A_SECOND, SMALL = 20_000, 1024  # and bytes of each
 
 
 def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A line of compiled code that enters the kernel for a few bytes each time."""
+    """Return a line of compiled code that enters the kernel for a few bytes each time."""
     split, name = document.time_split, spot.under.name if spot.under is not None else ""
     if split is None or not split.io_calls or spot.kind != "native" or not _TRANSFERS.fullmatch(name):
         return None
@@ -184,7 +184,7 @@ def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """What most of the time of a place goes to, by the counts of a part of the program that began there.
+    """Return what most of the time of a place goes to, by the counts of a part of the program that began there.
 
     Nobody knows how often all of the program did it: instructions, misses and mispredictions are held against each
     other, each with what it costs.
@@ -241,7 +241,7 @@ NEAR = 3  # lines: a branch, and what it skips
 
 
 def _is_near(spot: HotSpot, lines: Sequence[Hotspot], event: str) -> bool:
-    """Whether the line with most of an event is the place itself, or a line beside it."""
+    """Return whether the line with most of an event is the place itself, or a line beside it."""
     most = max(lines, key=lambda one: one.counters.get(event, 0.0))
     if most.line is None or spot.where.line is None or not most.file or not spot.where.file:
         return False
@@ -255,7 +255,7 @@ LEAST_LOOKUPS = 10_000
 
 
 def hash_chains(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A hash table of libstdc++ whose keys fall into few buckets, so that lookups walk along chains.
+    """Return a hash table of libstdc++ whose keys fall into few buckets, so that lookups walk along chains.
 
     In `_M_find_before_node` of hashtable.h each lookup loads a bucket, and each further node of its chain in a line
     that also branches. A walk over all elements executes neither. What was simulated of the program is its beginning,
@@ -293,7 +293,7 @@ LONG_WALK = 50.0  # instructions of a call: the character that is asked for is n
 
 
 def walk_from_the_start(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A text of Rust whose nth character is asked for: it is decoded from its start each time."""
+    """Return a text of Rust whose nth character is asked for: it is decoded from its start each time."""
     name = function_name(spot.under.name) if spot.under is not None else ""
     if not _FROM_THE_START.fullmatch(name):
         return None

@@ -20,7 +20,7 @@ _BACKWARD = re.compile(r".*\bEmbedding(Bag)?(Dense)?Backward0?$")
 
 
 def dense_gradient(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A table of which a batch uses few rows, while its gradient is made for all of them.
+    """Return a table of which a batch uses few rows, while its gradient is made for all of them.
 
     The operation of the backward pass takes most of the line's operations, and each time as long as it takes to write
     the table at least once; with sparse gradients it has the same name. The table's rows and those that are looked up

@@ -44,7 +44,7 @@ class NativeFunctions:
         return most if most is not None and most.value >= self.least else None
 
     def fits(self, spot: HotSpot, source: str) -> bool:
-        """Whether the place's source line has what the row asks for, and nothing else takes the time."""
+        """Return whether the place's source line has what the row asks for, and nothing else takes the time."""
         other = _most(self.unless, spot.below) if self.unless else None
         beside = _most(self.also, spot.below) if self.also else None
         return (
@@ -69,7 +69,7 @@ def native_functions() -> tuple[NativeFunctions, ...]:
 
 
 def costly_native(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """The row of the table whose functions take most of a place's time, told once for all places of it."""
+    """Return the row of the table whose functions take most of a place's time, told once for all places of it."""
     found = costly_row(spot)
     if found is None:
         return None

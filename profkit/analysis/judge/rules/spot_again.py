@@ -32,7 +32,7 @@ _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque
 
 
 def aggregated_again(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A sum or an extreme of all elements of what stays, for each item of a loop."""
+    """Return a sum or an extreme of all elements of what stays, for each item of a loop."""
     for one in spot.code.find("aggregates") if spot.code is not None else ():
         held = spot.variables.get(one.name)
         if held is None or held.type not in _GONE_THROUGH or (held.length or 0) < LONG:
@@ -52,7 +52,7 @@ def aggregated_again(document: RunDocument, spot: HotSpot) -> Insight | None:  #
 
 
 def _is_asked_of_one(spot: HotSpot) -> bool:
-    """Whether the loop that asks for what a method computes asks the same object each time."""
+    """Return whether the loop that asks for what a method computes asks the same object each time."""
     code, name = spot.caller_code, last_name((spot.where.function or "").partition(".<locals>")[0])
     return code is not None and any(one.name == name for one in code.find("asks"))
 

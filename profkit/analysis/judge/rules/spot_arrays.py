@@ -46,7 +46,7 @@ _OTHER = re.compile(
 
 
 def single_items(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A loop over an array whose items were seen to be single numbers."""
+    """Return a loop over an array whose items were seen to be single numbers."""
     held = spot.variables
     for one in spot.code.find("item") if spot.code is not None and spot.kind == "python" else ():
         item, array = held.get(one.name), held.get(one.how)
@@ -66,14 +66,17 @@ def single_items(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 
 def _is_large(array: Variable | None) -> bool:
-    """Whether a variable is an array of many elements; what a comprehension goes through is not among its variables."""
+    """Return whether a variable is an array of many elements.
+
+    What a comprehension goes through is not among its variables.
+    """
     return array is None or (
         _OF_ARRAYS.fullmatch(array.type) is not None and (array.length or 0) >= MANY_ELEMENTS
     )
 
 
 def builtin_of_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A function of Python that takes the elements of an array one by one: `sum(array)`."""
+    """Return a function of Python that takes the elements of an array one by one: `sum(array)`."""
     for one in spot.code.find("builtin") if spot.code is not None else ():
         held = spot.variables.get(one.name)
         if held is None or not _OF_ARRAYS.fullmatch(held.type) or not takes_the_time(spot, one.how):
@@ -121,7 +124,7 @@ def few_numbers(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _are_few(spot: HotSpot, statement: str, sizes: Mapping[str, int]) -> bool:
-    """Whether all that a statement gives to NumPy are numbers, and arrays and lists of a few elements.
+    """Return whether all that a statement gives to NumPy are numbers, and arrays and lists of a few elements.
 
     `sizes` are those of arrays that were looked at in executions of the line.
     """
@@ -148,7 +151,7 @@ def _are_few(spot: HotSpot, statement: str, sizes: Mapping[str, int]) -> bool:
 
 
 def _given_to_numpy(statement: str) -> Iterator[str]:
-    """The arguments of the calls of NumPy in a statement, in which modules stand by their own names."""
+    """Yield the arguments of the calls of NumPy in a statement, in which modules stand by their own names."""
     for one in ast.walk(ast.parse(statement)):
         if isinstance(one, ast.Call) and dotted(one.func).startswith("numpy."):
             yield from map(ast.unparse, (*one.args, *(each.value for each in one.keywords)))
@@ -179,7 +182,10 @@ def unused_vectors(document: RunDocument, spot: HotSpot) -> Insight | None:
 def _times_as_large(
     document: RunDocument, spot: HotSpot, made: str, given: str, *, of_columns: bool
 ) -> float:
-    """How many times as many elements the singular vectors have as the matrix: by its shape, or by what both hold."""
+    """Return how many times as many elements the singular vectors have as the matrix.
+
+    By its shape, or by what both hold.
+    """
     counted = count_of(document, spot.where.file, spot.where.line)
     form = forms_of(counted, max).get(given) if counted is not None else None
     shape = (form.shape or ()) if form is not None else ()

@@ -68,7 +68,7 @@ _REPEATABLE: Mapping[str, _Repeatable] = {
 
 
 def same_again(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A function of the standard library that gets the same arguments again, and is computed anew."""
+    """Return a function of the standard library that gets the same arguments again, and is computed anew."""
     sampled = profile_of(document, "sampled-functions")
     for one in sampled.hotspots if sampled is not None else ():
         kept, looks = _REPEATABLE.get(last_name(one.function)), int(one.counters.get("looks", 0))
@@ -96,7 +96,7 @@ def same_again(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def likely_different(counters: Mapping[str, float]) -> int:
-    """How many different arguments there are, at least: those that were met, and as many more as chance hides.
+    """Return how many different arguments there are, at least: those that were met, and as many more as chance hides.
 
     By the numbers that were met once and twice: Chao, Scand. J. Statist. 11 (1984) 265, without its bias.
     """
@@ -108,7 +108,7 @@ def likely_different(counters: Mapping[str, float]) -> int:
 
 
 def unsorted_labels(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A look-up by label that goes through the whole index of a frame of pandas."""
+    """Return a look-up by label that goes through the whole index of a frame of pandas."""
     for one in spot.code.find("lookup") if spot.code is not None else ():
         held, label = spot.variables.get(one.name), spot.variables.get(one.how)
         if held is None or not held.type.startswith("pandas.") or (label is not None and label.type != "str"):
@@ -160,7 +160,7 @@ def waits_for_all(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _calls_of(document: RunDocument, name: re.Pattern[str]) -> int:
-    """How often cProfile counted the built-in functions of a name."""
+    """Return how often cProfile counted the built-in functions of a name."""
     profile = profile_of(document, "own-time")
     return sum(
         one.calls or 0
@@ -204,7 +204,7 @@ def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _asking(document: RunDocument, spot: HotSpot, name: str, edges: list[Hotspot]) -> float:
-    """The share (0..1) of a place's time in the logger itself, which finds that nothing is to be written.
+    """Return the share (0..1) of a place's time in the logger itself, which finds that nothing is to be written.
 
     A text in the line has no call of its own: the sampler sees it where the logger is called, and cProfile does not.
     """
@@ -272,7 +272,9 @@ def _starved(sampled: SampledTime, here: tuple[str | None, str | None]) -> float
 def _idle_lines(
     lines: Sequence[LineSamples], sampled: SampledTime, here: tuple[str | None, str | None]
 ) -> list[LineSamples] | None:
-    """The lines of a loop that takes what is there, where it mostly finds nothing: else that would take the time.
+    """Return the lines of a loop that takes what is there, where it mostly finds nothing.
+
+    Else that would take the time.
 
     None of any other loop, and where it was not seen where it had found nothing.
     """
@@ -290,7 +292,7 @@ def _idle_lines(
 
 
 def _mostly_asks(document: RunDocument, spot: HotSpot, name: str) -> bool:
-    """Whether the loop turns so fast that it can do nothing else but ask."""
+    """Return whether the loop turns so fast that it can do nothing else but ask."""
     own = counted_function(document, last_name(spot.where.function or ""), (with_slashes(spot.where.file),))
     edges = [one for one in calls_from(document, spot) if one.callee and one.callee.function == name]
     asked, seconds = sum(one.calls or 0 for one in edges), sum(one.total or one.own for one in edges)
@@ -306,7 +308,7 @@ _POWERS = re.compile(
 
 
 def general_power(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """An array to the power of a small number, which is a few multiplications, by the function for any power."""
+    """Return an array to the power of a small number, which is a few multiplications, by the function for any power."""
     functions = profile_of(document, "functions")
     if functions is None or functions.total <= 0 or spot.code is None:
         return None
@@ -350,7 +352,7 @@ DEEP = 8  # generators that an item goes up through, on average: a balanced tree
 
 
 def nested_generators(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A generator that yields from itself: each item goes up through one generator for each level."""
+    """Return a generator that yields from itself: each item goes up through one generator for each level."""
     here = (spot.where.file, spot.where.function)
     lines = [one for one in document.hot_spots if (one.where.file, one.where.function) == here]
     codes = [one.code for one in lines if one.code is not None]  # of a first line there is none

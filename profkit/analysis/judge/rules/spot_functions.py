@@ -47,14 +47,14 @@ class CostlyFunction:
     unless: str = ""
 
     def is_meant(self, function: CodeLine) -> bool:
-        """Whether this is one of its functions; a name with a dot is that of a class and its method."""
+        """Return whether this is one of its functions; a name with a dot is that of a class and its method."""
         if not re.search(_at_end(self.file), with_slashes(function.file)):
             return False
         names = (function.function, last_name(function.function))
         return not self.functions or any(name in names for name in self.functions)
 
     def fits(self, document: RunDocument, spot: HotSpot) -> bool:
-        """Whether the place has what the row asks for beside the time in its functions."""
+        """Return whether the place has what the row asks for beside the time in its functions."""
         text = spot.code.text if spot.code is not None else ""
         below = [_in_file(one) for one in spot.below]
         return (
@@ -72,14 +72,14 @@ class CostlyFunction:
 
 
 def _lacks(spot: HotSpot, pattern: str) -> bool:
-    """Whether all of a place's statement is known, and has nothing that matches."""
+    """Return whether all of a place's statement is known, and has nothing that matches."""
     text, statement = (spot.code.text, spot.code.statement) if spot.code is not None else ("", "")
     is_cut = len(text) >= LONGEST_TEXT or text.count("(") != text.count(")")
     return (bool(statement) or not is_cut) and re.search(pattern, f"{text}\n{statement}") is None
 
 
 def _asks_the_same(spot: HotSpot, named: str) -> bool:
-    """Whether the calls of a line whose last names match are the same again, not each about another thing.
+    """Return whether the calls of a line whose last names match are the same again, not each about another thing.
 
     Where they depend on what the function is given, the loop that calls it gives the same, or the looks at its
     arguments saw few different ones. A line that calls nothing of that name proves nothing.
@@ -106,7 +106,7 @@ def _is_given_the_same(spot: HotSpot, code: LineCode) -> bool:
 
 
 def _times(document: RunDocument, named: str) -> int:
-    """How often a function ran, by cProfile's count; `named` matches its file and name as `file:function`."""
+    """Return how often a function ran, by cProfile's count; `named` matches its file and name as `file:function`."""
     profile = profile_of(document, "own-time")
     counted = profile.hotspots if profile is not None else ()
     return max((one.calls or 0 for one in counted if re.search(named, _in_file(one))), default=0)
@@ -117,7 +117,7 @@ def _in_file(function: CodeLine | Hotspot) -> str:
 
 
 def _is_given(spot: HotSpot, text: str, types: str) -> bool:
-    """Whether a variable of such a type is an argument of a call, or an index, on the line."""
+    """Return whether a variable of such a type is an argument of a call, or an index, on the line."""
     return any(
         re.match(types, held.type) and re.search(rf"[\[(,=]\s*{re.escape(name)}\s*[\],)]", text)
         for name, held in spot.variables.items()
@@ -125,7 +125,10 @@ def _is_given(spot: HotSpot, text: str, types: str) -> bool:
 
 
 def _seconds_of_each(spot: HotSpot) -> float:
-    """How long one call at a place takes, 0 where that is not known; cProfile does not see all functions in C."""
+    """Return how long one call at a place takes, 0 where that is not known.
+
+    CProfile does not see all functions in C.
+    """
     if spot.under is not None and spot.under.seconds_per_call:
         return spot.under.seconds_per_call
     once = spot.code is not None and spot.code.loop is None  # for each call of the function around it
@@ -134,7 +137,7 @@ def _seconds_of_each(spot: HotSpot) -> float:
 
 
 def _sizes(spot: HotSpot, text: str) -> list[int]:
-    """How many elements the variables have that a line names."""
+    """Return how many elements the variables have that a line names."""
     return [
         held.length or 0
         for name, held in spot.variables.items()
@@ -164,17 +167,17 @@ def costly_functions() -> tuple[CostlyFunction, ...]:
 
 
 def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """The function of the table that takes most of a place's time."""
+    """Return the function of the table that takes most of a place's time."""
     return _costliest(document, spot, costly_functions())
 
 
 def costly_caller(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """The same of a line whose library calls a function of the program again and again, which takes the time."""
+    """Return the same of a line whose library calls a function of the program again and again, which takes the time."""
     return _costliest(document, spot, (row for row in costly_functions() if row.outer))
 
 
 def _costliest(document: RunDocument, spot: HotSpot, rows: Iterable[CostlyFunction]) -> Insight | None:
-    """The row that is proved at a place by most of its time."""
+    """Return the row that is proved at a place by most of its time."""
     proofs = ((row, _share_in(row, spot)) for row in rows)
     found = [(row, *proof) for row, proof in proofs if proof is not None]
     for row, share, function in sorted(found, key=lambda one: -one[1]):
@@ -195,7 +198,7 @@ def _costliest(document: RunDocument, spot: HotSpot, rows: Iterable[CostlyFuncti
 
 
 def _share_in(row: CostlyFunction, spot: HotSpot) -> tuple[float, CodeLine | None] | None:
-    """The share of a place's time in functions of a row, with the one that has most; None where that is little.
+    """Return the share of a place's time in functions of a row, with the one that has most; None where that is little.
 
     A function in C has no samples of its own: the place's time is its, where the place calls nothing else.
     """
@@ -214,7 +217,7 @@ def _value(one: CodeLine) -> float:
 
 
 def _is_rare(document: RunDocument, row: CostlyFunction, spot: HotSpot, function: CodeLine | None) -> bool:
-    """Whether a count says that it is done a few times alone."""
+    """Return whether a count says that it is done a few times alone."""
     calls = spot.under.calls if spot.under is not None else None
     if function is not None:
         path = with_slashes(function.file)

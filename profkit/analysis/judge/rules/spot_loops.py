@@ -69,7 +69,7 @@ _AGGREGATES = frozenset(
 
 
 def is_in_loop(document: RunDocument, spot: HotSpot) -> bool:
-    """Whether the line of a place is in a loop, or one that leads to it through functions of the program alone.
+    """Return whether the line of a place is in a loop, or one that leads to it through functions of the program alone.
 
     Behind a library's own frame stands what calls the program anew: a request, an event.
     """
@@ -89,7 +89,7 @@ def is_in_loop(document: RunDocument, spot: HotSpot) -> bool:
 
 
 def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """An object of a database that sends a query when it is looked at, for each item of a loop."""
+    """Return an object of a database that sends a query when it is looked at, for each item of a loop."""
     if spot.code is not None and spot.code.find("paged"):
         return None  # a query for each page of a table
     for query in _QUERIES if is_in_loop(document, spot) else ():
@@ -153,7 +153,7 @@ def _at_least(spot: HotSpot, number: int) -> str:
 
 
 def _times_asked(document: RunDocument, spot: HotSpot) -> int:
-    """How often the line calls the library: as the place has it, else by what its function calls longest."""
+    """Return how often the line calls the library: as the place has it, else by what its function calls longest."""
     if spot.under is not None and spot.under.calls:
         return spot.under.calls
     edges = [one for one in calls_from(document, spot) if one.callee and one.callee.file != spot.where.file]
@@ -173,7 +173,10 @@ _PROXY = ("_callmethod", ("/multiprocessing/managers.py",))
 
 
 def message_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """An object that another process holds (multiprocessing.Manager): each use of it is a message and an answer."""
+    """Return an object that another process holds (multiprocessing.Manager).
+
+    Each use of it is a message and an answer.
+    """
     below, counted, split = (
         share_below(spot, *_PROXY),
         counted_function(document, *_PROXY),
@@ -215,7 +218,10 @@ _APPLY = "/pandas/core/apply.py"
 
 
 def row_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A function that pandas calls with each row of a frame: `frame.apply(function, axis=1)`, and what it does."""
+    """Return a function that pandas calls with each row of a frame.
+
+    `frame.apply(function, axis=1)`, and what it does.
+    """
     code = spot.code
     applies = [one for one in code.find("element") if one.how == "apply"] if code is not None else []
     below = share_below(spot, "apply_series_generator", (_APPLY,))
@@ -235,7 +241,7 @@ def row_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 
 def _is_a_row(spot: HotSpot) -> bool:
-    """Whether pandas itself called the function of a place, with a Series."""
+    """Return whether pandas itself called the function of a place, with a Series."""
     first = spot.callers[0] if spot.callers else None
     by_pandas = first is not None and with_slashes(first.file).endswith(_APPLY)
     return by_pandas and any(one.type == "pandas.Series" for one in spot.variables.values())
@@ -255,7 +261,7 @@ _PREDICTS = frozenset(
 
 
 def prediction_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A model that is given a batch of one for each item, where no item needs the result of another."""
+    """Return a model that is given a batch of one for each item, where no item needs the result of another."""
     under = spot.under
     if spot.code is None or under is None or (under.calls or 0) < MANY:
         return None
@@ -281,7 +287,7 @@ _CONVERTS = ("torch.tensor", "torch.as_tensor", "numpy.array", "numpy.asarray")
 
 
 def list_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A list of numbers that becomes an array or a tensor for each item, one number at a time."""
+    """Return a list of numbers that becomes an array or a tensor for each item, one number at a time."""
     under = spot.under
     often = (spot.calls or 0) >= MANY or is_in_loop(document, spot)
     if spot.code is None or under is None or (under.calls or 0) < MANY or not often:
@@ -324,7 +330,7 @@ class _Pairs:
 
 
 def all_pairs(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """An array of all pairs of two others that is larger than any cache, and summed up at once."""
+    """Return an array of all pairs of two others that is larger than any cache, and summed up at once."""
     here = (spot.where.file, spot.where.function)
     lines = [
         (one, operations)
@@ -363,7 +369,7 @@ def all_pairs(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _operations_at(document: RunDocument, spot: HotSpot) -> tuple[NumpyOperation, ...]:
-    """What a line asks of NumPy, by the largest shapes that were seen."""
+    """Return what a line asks of NumPy, by the largest shapes that were seen."""
     counted = count_of(document, spot.where.file, spot.where.line)
     if counted is None or spot.code is None or not spot.code.statement or counted.executions < SEVERAL:
         return ()
@@ -394,7 +400,7 @@ INTEGERS = "numpy.ndarray of integers"  # as the look at variables calls it
 
 
 def integer_product(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A product of matrices of integers: BLAS multiplies floating-point numbers alone."""
+    """Return a product of matrices of integers: BLAS multiplies floating-point numbers alone."""
     held = spot.variables
     for one in spot.code.find("product") if spot.code is not None else ():
         names = [name for name in (one.name, one.how) if name]

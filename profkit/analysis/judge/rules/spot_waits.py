@@ -56,7 +56,7 @@ _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
 def polling(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A program that sleeps and looks, again and again; not one that does its work at a pace, until a time."""
+    """Return a program that sleeps and looks, again and again; not one that does its work at a pace, until a time."""
     code = spot.code
     if _is_compiled(document):
         return _compiled_polling(document, spot)
@@ -74,12 +74,12 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _is_compiled(document: RunDocument) -> bool:
-    """Whether the places are those of machine code."""
+    """Return whether the places are those of machine code."""
     return bool(document.sampled) and all(one.native for one in document.sampled)
 
 
 def _compiled_polling(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """The same of machine code, where perf saw many short sleeps and the loop's text does nothing but look."""
+    """Return the same of machine code, where perf saw many short sleeps and the loop's text does nothing but look."""
     under, code = spot.under, spot.code
     if spot.kind != "sleep" or code is None or not code.find("while") or spot.share < MUCH_SLEEP:
         return None
@@ -101,14 +101,14 @@ def _compiled_polling(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _waiting_line(document: RunDocument, spot: HotSpot) -> LineSamples | None:
-    """The samples of a place of machine code that waits."""
+    """Return the samples of a place of machine code that waits."""
     where = (spot.where.file, spot.where.function, spot.where.line)
     waiting = (one for each in document.sampled for one in each.waiting if spot.kind in one.waits)
     return next((one for one in waiting if (one.file, one.function, one.line) == where), None)
 
 
 def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A call that waits inside a coroutine, or in what one calls: until it returns, no other task runs."""
+    """Return a call that waits inside a coroutine, or in what one calls: until it returns, no other task runs."""
     code = spot.code
     if code is None or spot.kind not in (*_BLOCKING, "input"):
         return None
@@ -129,7 +129,7 @@ def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _coroutine_above(document: RunDocument, spot: HotSpot) -> str:
-    """The coroutine that most of a place's time in the main thread is spent under; empty where there is none.
+    """Return the coroutine that most of a place's time in the main thread is spent under; empty where there is none.
 
     Empty as well where no other coroutine was seen, and none was ready to run: then nobody waits for the loop.
     """
@@ -152,7 +152,7 @@ def _coroutine_above(document: RunDocument, spot: HotSpot) -> str:
 
 
 def _is_crowded(document: RunDocument, spot: HotSpot) -> bool:
-    """Whether something else was ready to run in the event loop for a good part of a place's time."""
+    """Return whether something else was ready to run in the event loop for a good part of a place's time."""
     at = (spot.where.file, spot.where.function, spot.where.line)
     here = [
         one
@@ -253,7 +253,7 @@ def _lock_use(document: RunDocument) -> tuple[int, int]:
 
 
 def _held_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """What is awaited while a lock of asyncio is held for which all other tasks wait, as the sampler saw it."""
+    """Return what is awaited while a lock of asyncio is held for which all other tasks wait, as the sampler saw it."""
     within = _locks_around(spot)
     taken, times = _lock_use(document)
     if not within or times < SEVERAL or taken < CONTENDED * times:
@@ -272,7 +272,7 @@ def _held_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A program that commits, or waits for the disk, after each piece that it writes."""
+    """Return a program that commits, or waits for the disk, after each piece that it writes."""
     names = {name.rpartition(".")[2] for name in called_names(spot)}
     counted = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     # cProfile may have seen the first part of the run alone; how often the line ran was counted to its end
@@ -321,7 +321,7 @@ def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """What is done while a lock is held for which other threads wait."""
+    """Return what is done while a lock is held for which other threads wait."""
     if spot.code is None or not spot.code.find("within"):
         return None
     sampled = next((one for one in document.sampled if not one.native), None)
@@ -397,7 +397,7 @@ def _computing_threads(document: RunDocument) -> float:
 
 
 def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A pool that spends its time on handing over work."""
+    """Return a pool that spends its time on handing over work."""
     functions = next(
         (one for one in document.profiles if one.kind == "sampled-functions" and one.total > 0), None
     )
@@ -443,7 +443,7 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _stands_still(document: RunDocument, spot: HotSpot) -> float:
-    """The share (0..1) of a place's time in which it would compute and does not: another thread has the lock."""
+    """Return the share (0..1) of a place's time in which it would compute and does not: another thread has the lock."""
     sampled = next((one for one in document.sampled if not one.native), None)
     here = [
         one
@@ -474,7 +474,7 @@ def _handing_over(document: RunDocument) -> Place | None:
 
 
 def _tasks_of(document: RunDocument) -> int:
-    """How many tasks were handed over one by one, as cProfile counted; 0 where nobody knows."""
+    """Return how many tasks were handed over one by one, as cProfile counted; 0 where nobody knows."""
     counted = profile_of(document, "own-time")
     calls = [
         one.calls or 0
@@ -491,7 +491,7 @@ _MAKES_PROCESSES = (
 
 
 def _pools_of(document: RunDocument) -> int:
-    """How many pools of processes were made, as cProfile counted; 0 where nobody knows."""
+    """Return how many pools of processes were made, as cProfile counted; 0 where nobody knows."""
     counted = profile_of(document, "own-time")
     return sum(
         one.calls or 0
@@ -501,7 +501,7 @@ def _pools_of(document: RunDocument) -> int:
 
 
 def _is_embedded(document: RunDocument, spot: HotSpot) -> bool:
-    """Whether the function of a place asks a database that is part of the process, as cProfile saw it."""
+    """Return whether the function of a place asks a database that is part of the process, as cProfile saw it."""
     profile = profile_of(document, "program-calls")
     return any(
         one.file == spot.where.file and one.callee is not None and _EMBEDDED.fullmatch(one.callee.function)
@@ -511,7 +511,7 @@ def _is_embedded(document: RunDocument, spot: HotSpot) -> bool:
 
 
 def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A query, a request or a file for each item: many calls, each short."""
+    """Return a query, a request or a file for each item: many calls, each short."""
     under = spot.under
     calls = (under.calls if under is not None else None) or spot.calls or 0
     names = called_names(spot)
@@ -555,7 +555,10 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _reads_lines(spot: HotSpot) -> bool:
-    """Whether most of the time is in going through something that is no container: `for line in process.stdout`."""
+    """Return whether most of the time is in going through something that is no container.
+
+    `for line in process.stdout`.
+    """
     names = [one.name for one in spot.code.find("iterates")] if spot.code is not None else []
     return spot.share >= MOST and any(name not in spot.variables for name in names)
 
@@ -632,7 +635,7 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
 
 
 def line_ahead(sampled: SampledTime, rank: str) -> tuple[LineSamples, float]:
-    """The line in which a rank spends more than the others do on average, and by how many seconds."""
+    """Return the line in which a rank spends more than the others do on average, and by how many seconds."""
     others = {one for line in sampled.lines for one in line.ranks} - {rank}
 
     def ahead(line: LineSamples) -> float:

@@ -79,7 +79,10 @@ def say(
     where: Place | None = None,
     change: str = "",
 ) -> Insight:
-    """An insight on a spot: its share and its source line come first in the evidence. Without a `change` the rule's."""
+    """Return an insight on a spot: its share and its source line come first in the evidence.
+
+    Without a `change` the rule's.
+    """
     text = f"{percent_text(100 * spot.share)} of the time"
     if spot.code is not None and where is None:
         text += f" is in `{spot.code.text}`"
@@ -95,7 +98,7 @@ def say(
 
 
 def called_names(spot: HotSpot) -> list[str]:
-    """What the source line of a spot calls."""
+    """Return what the source line of a spot calls."""
     return [one.name for one in spot.code.find("call")] if spot.code is not None else []
 
 
@@ -103,7 +106,10 @@ _CHEAP = frozenset({"append", "add", "len", "float", "int", "abs", "round", "ran
 
 
 def takes_the_time(spot: HotSpot, function: str) -> bool:
-    """Whether a function that is written in C is what a line spends its time in: nothing else there is a long call."""
+    """Return whether a function that is written in C is what a line spends its time in.
+
+    Nothing else there is a long call.
+    """
     under = spot.under
     if under is not None and under.name and last_name(under.name) not in ("<genexpr>", "<lambda>"):
         return last_name(under.name) == function
@@ -143,7 +149,7 @@ _COSTS = re.compile(
 
 
 def own_warning(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """What a library itself says of the line, in its own words: of what costs time alone."""
+    """Return what a library itself says of the line, in its own words: of what costs time alone."""
     for one in document.warnings:
         same_file = PurePath(document.workload.folder, one.file) == PurePath(
             document.workload.folder, spot.where.file or ""
@@ -164,7 +170,7 @@ def own_warning(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A collection that is searched or shifted element by element."""
+    """Return a collection that is searched or shifted element by element."""
     constructs = spot.code.constructs if spot.code is not None else ()
     for one in constructs:
         held = spot.variables.get(one.name)
@@ -179,7 +185,7 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 
 
 def _is_gone_through(spot: HotSpot, one: Construct, held: Variable) -> bool:
-    """Whether a search looks at one element after the other, at many of them, and does so often."""
+    """Return whether a search looks at one element after the other, at many of them, and does so often."""
     length = held.length or 0
     if one.kind == "contains" and held.type.startswith(("numpy.ndarray", "pandas.")):
         # `in` of a series itself asks its index, which is a hash table
@@ -200,7 +206,7 @@ def _is_gone_through(spot: HotSpot, one: Construct, held: Variable) -> bool:
 
 
 def _stays_in_calls(spot: HotSpot, name: str) -> bool:
-    """Whether a name is no parameter, or the loop that calls the function gives the same each time."""
+    """Return whether a name is no parameter, or the loop that calls the function gives the same each time."""
     places = (
         [one.how for one in spot.code.find("parameter") if one.name == name] if spot.code is not None else []
     )
@@ -210,7 +216,7 @@ def _stays_in_calls(spot: HotSpot, name: str) -> bool:
 
 
 def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
-    """What is searched element by element, and what finds it at once."""
+    """Return what is searched element by element, and what finds it at once."""
     size = f" of {count_text(held.length)}" if held.length and held.length > 0 else ""
     front = one.how in ("pop", "insert")
     what = "moves all that come after" if front else "lookup scans the list from the start"
@@ -249,7 +255,7 @@ def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
 
 
 def _copied_rest(spot: HotSpot, cut: Construct, held: Variable) -> Insight:
-    """What is read from its front and made anew of its rest each time."""
+    """Return what is read from its front and made anew of its rest each time."""
     return say(
         spot,
         "linear-search",
@@ -261,7 +267,7 @@ def _copied_rest(spot: HotSpot, cut: Construct, held: Variable) -> Insight:
 
 
 def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A list or a set that is made for a single search."""
+    """Return a list or a set that is made for a single search."""
     made = spot.code.find("contains-made") if spot.code is not None else ()
     if not made:
         return None
@@ -276,7 +282,7 @@ def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # 
 
 
 def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A list that stays, and is sorted again with each change."""
+    """Return a list that stays, and is sorted again with each change."""
     for one in spot.code.find("sorts") if spot.code is not None else ():
         held = spot.variables.get(one.name)
         known = held is not None and held.type in ("list", "dict", "set", "collections.deque")
@@ -318,7 +324,7 @@ def object_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 
 def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
+    """Return a line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
     if spot.code is None or (spot.calls or 0) < MANY:
         return None
     found = next((one for one in _TEXTS if one[0].search(spot.code.text)), None)
@@ -326,7 +332,7 @@ def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa:
 
 
 def mask_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A table whose rows are all compared again for each group that a loop takes from it."""
+    """Return a table whose rows are all compared again for each group that a loop takes from it."""
     for one in spot.code.find("mask") if spot.code is not None else ():
         held = spot.variables.get(one.name)
         looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
@@ -344,7 +350,7 @@ def mask_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 
 
 def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A text or an array that is copied to add to it."""
+    """Return a text or an array that is copied to add to it."""
     for one in spot.code.find("grow") if spot.code is not None else ():
         held = spot.variables.get(one.name)
         if one.how == "sum":
@@ -421,7 +427,7 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 
 def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A pure recursion that gets the same arguments again, or a text that is parsed again and again."""
+    """Return a pure recursion that gets the same arguments again, or a text that is parsed again and again."""
     code = spot.code
     if code is None:
         return None
@@ -468,7 +474,7 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 
 
 def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A regular expression of which one match takes as long as thousands of others, or that trims a text."""
+    """Return a regular expression of which one match takes as long as thousands of others, or that trims a text."""
     for one in spot.code.find("pattern") if spot.code is not None else ():
         if one.how in ("sub", "subn") and _TRIMS.fullmatch(one.name):
             return say(
@@ -497,7 +503,7 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 
 def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """The import that takes most of the time, where nothing that ran uses it."""
+    """Return the import that takes most of the time, where nothing that ran uses it."""
     if spot.under is None:
         return None
     unused = _is_unused(spot)
@@ -521,7 +527,7 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _functions_that_need(document: RunDocument, spot: HotSpot) -> list[str]:
-    """The functions that alone use what is imported, where cProfile saw the whole run and none of them in it."""
+    """Return the functions that alone use what is imported, where cProfile saw the whole run and none of them in it."""
     how = next((one.how for one in spot.code.find("import")), "") if spot.code is not None else ""
     counted = profile_of(document, "own-time")
     if not how.startswith("in ") or counted is None or counted.partial:
@@ -536,7 +542,7 @@ def _is_unused(spot: HotSpot) -> bool:
 
 
 def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """The garbage collector looks through all objects again and again, each time while this place runs."""
+    """Return the garbage collector looks through all objects again and again, each time while this place runs."""
     sampled = next((one for one in document.sampled if not one.native), None)
     if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
         return None
@@ -569,7 +575,7 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def place_alone(spot: HotSpot) -> Insight:
-    """The spot as the answer: where, how much, what is under it."""
+    """Return the spot as the answer: where, how much, what is under it."""
     name = place_name(spot.where)
     name = "the top level" if name in ("", "top level") else name
     does = DOES.get(spot.kind, "waits")
@@ -587,7 +593,7 @@ def place_alone(spot: HotSpot) -> Insight:
 
 
 def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """A function that raises and catches so often that this is what takes its time."""
+    """Return a function that raises and catches so often that this is what takes its time."""
     raised = profile_of(document, "raises")
     place = spot.where.function, spot.where.file
     raises = raised.hotspots if raised is not None else ()
@@ -634,7 +640,7 @@ PATTERNS: tuple[Find, ...] = (
 
 
 def pattern_of(document: RunDocument, spot: HotSpot, patterns: tuple[Find, ...]) -> Insight | None:
-    """The pattern that is proved at a spot and explains most of its time; of equals the first."""
+    """Return the pattern that is proved at a spot and explains most of its time; of equals the first."""
     proved = [found for find in patterns if (found := find(document, spot)) is not None]
     return max(proved, key=lambda one: one.gain.at_most if one.gain is not None else 0.0, default=None)
 
@@ -642,7 +648,7 @@ def pattern_of(document: RunDocument, spot: HotSpot, patterns: tuple[Find, ...])
 def spot_insights(
     document: RunDocument, patterns: tuple[Find, ...], calls: tuple[Find, ...] = ()
 ) -> Iterator[Insight]:
-    """The largest place with what it is, then patterns at others; imports are first only where nothing else is.
+    """Yield the largest place with what it is, then patterns at others; imports are first only where nothing else is.
 
     `calls` are patterns of lines that call functions of the program: what explains more than the places below takes
     their place.
@@ -679,7 +685,10 @@ def _needless_imports(document: RunDocument, spots: Sequence[HotSpot]) -> list[t
 
 
 def _joined(found: list[tuple[HotSpot, Insight]]) -> list[tuple[HotSpot, Insight]]:
-    """The findings without those that say the same of one line because of several places: what they win adds up."""
+    """Return the findings without those that say the same of one line because of several places.
+
+    What they win adds up.
+    """
     kept: dict[tuple[str, Place], tuple[HotSpot, Insight]] = {}
     for spot, one in found:
         before = kept.get((one.rule, one.where))

@@ -43,7 +43,7 @@ class FormulaTable:
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def resolve(self, name: str) -> str:
-        """The name under which the formulas know the counter `name`; case does not matter."""
+        """Return the name under which the formulas know the counter `name`; case does not matter."""
         lowered = name.lower()
         return self.aliases.get(lowered, lowered)
 
@@ -55,7 +55,7 @@ def has_formulas(tool: str) -> bool:
 
 @lru_cache(maxsize=16)
 def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
-    """The table of `tool` for `chip` (intel, amd, arm, generic); without a chip, for a report of anybody's.
+    """Return the table of `tool` for `chip` (intel, amd, arm, generic); without a chip, for a report of anybody's.
 
     Event names differ between vendors, so an unknown report is read with all of them. Only where vendors mean
     different things by one name (`cache-misses`) a formula needs its chip to be known.

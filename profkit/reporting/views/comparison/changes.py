@@ -51,7 +51,7 @@ _WIDTH = 44  # characters of a kernel's name
 
 
 def blocks(comparison: Comparison) -> Iterator[Block]:
-    """All that stands below the verdict."""
+    """Yield all that stands below the verdict."""
     yield from _blamed(comparison.blamed)
     if comparison.differences:
         lines = tuple(
@@ -76,7 +76,7 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
 
 
 def pair_facts(pairing: Pairing) -> list[tuple[str, Text]]:
-    """How many pairs in which time, and what was taken out of their times."""
+    """Return how many pairs in which time, and what was taken out of their times."""
     pairs = f"{plural(pairing.pairs, 'pair')} in random order, "
     pairs += f"{format_figures(pairing.seconds, 2)} s of at most {format_figures(pairing.budget, 2)} s"
     rows: list[tuple[str, Text]] = [("runs", pairs)]
@@ -87,7 +87,7 @@ def pair_facts(pairing: Pairing) -> list[tuple[str, Text]]:
 
 
 def looked_line(comparison: Comparison) -> str | None:
-    """How many metrics may be called different by chance."""
+    """Return how many metrics may be called different by chance."""
     if not comparison.changes:
         return None
     if comparison.pairing is not None:
@@ -142,12 +142,12 @@ def difference_line(difference: Difference) -> str:
 
 
 def _of_metrics(comparison: Comparison, word: str) -> list[Change]:
-    """The changes with that word, without means of sweeps."""
+    """Return the changes with that word, without means of sweeps."""
     return [c for c in comparison.changes if c.word == word and c.metric != _GEOMETRIC_MEAN]
 
 
 def _changed(comparison: Comparison) -> Iterator[Block]:
-    """What is different; of two sweeps before that the means over all shapes, which decide, the worst first."""
+    """Yield what is different; of two sweeps before that the means over all shapes, which decide, the worst first."""
     means = [change for change in comparison.changes if change.metric == _GEOMETRIC_MEAN]
     if means:
         yield Section("Geometric means over all shapes", (changes_table(means, _MOST_MEANS),))
@@ -157,7 +157,7 @@ def _changed(comparison: Comparison) -> Iterator[Block]:
 
 
 def changes_table(changes: Sequence[Change], most: int) -> DataTable:
-    """A row for each: its sign and name, from what to what, by how much.
+    """Return a row for each: its sign and name, from what to what, by how much.
 
     Where not all of them are different also how small a change would have been seen.
     """
@@ -201,7 +201,7 @@ def _undecided(comparison: Comparison) -> Iterator[Block]:
 
 
 def _same(comparison: Comparison) -> Iterator[Block]:
-    """All that is the same in one line, each with the smallest change that would have been seen."""
+    """Yield all that is the same in one line, each with the smallest change that would have been seen."""
     same = _of_metrics(comparison, "same")
     shown = [(_title_of(c), seen_share(c)) for c in same if c.scope.kind != "kernel"]
     parts = [f"{name} ({seen})" if seen else name for name, seen in shown]
@@ -217,7 +217,7 @@ def _same(comparison: Comparison) -> Iterator[Block]:
 
 
 def _kernels(comparison: Comparison) -> Section:
-    """The kernels that are not the same and matter, largest change first, below how many became what."""
+    """Return the kernels that are not the same and matter, largest change first, below how many became what."""
     what = kernel_word(comparison.baseline.backend)
     words = [kernel.word for kernel in comparison.kernels]
     counts = [f"{words.count(word)} {word}" for word in _KERNEL_WORDS if word in words]

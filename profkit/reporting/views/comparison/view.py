@@ -75,7 +75,7 @@ _BROKEN = ("failed", "refused", "machine")
 
 
 def view(comparison: Comparison) -> View:
-    """The comparison as blocks."""
+    """Return the comparison as blocks."""
     forced = "FORCED: these two must not be compared; what follows may mean nothing."
     pairing = comparison.pairing
     headline: list[Text] = [why_text(comparison)]
@@ -107,7 +107,7 @@ def _side_line(side: Side) -> str:
 
 
 def comment(comparison: Comparison) -> View:
-    """The comparison in short, with all of it folded below."""
+    """Return the comparison in short, with all of it folded below."""
     whole = view(comparison)
     text = f"{comparison.baseline.name} -> {comparison.candidate.name}"
     if (pairing := comparison.pairing) is not None:
@@ -128,7 +128,7 @@ def comment(comparison: Comparison) -> View:
 
 
 def _changes(comparison: Comparison) -> DataTable:
-    """What decides, the worst first, then what else changed."""
+    """Return what decides, the worst first, then what else changed."""
     role = "decides" if any(c.role == "decides" for c in comparison.changes) else "stands-in"
     deciding = [change for change in comparison.changes if change.role == role]
     others = [c for c in comparison.changes if c.role != role and c.word == "different"]
@@ -136,13 +136,13 @@ def _changes(comparison: Comparison) -> DataTable:
 
 
 def _causes(comparison: Comparison, heading: str) -> Sequence[Block]:
-    """The likeliest lines and causes, where something is different."""
+    """Return the likeliest lines and causes, where something is different."""
     lines = why_lines(comparison) if comparison.outcome not in ("same", "ambiguous") else []
     return (Section(heading, (Items(tuple(lines)),)),) if lines else ()
 
 
 def why_lines(comparison: Comparison) -> list[str]:
-    """The likeliest lines and causes, a sentence each, the best known first, and nothing twice."""
+    """Return the likeliest lines and causes, a sentence each, the best known first, and nothing twice."""
     blamed = comparison.blamed[:_MOST_CAUSES]
     told = tuple(fact_text(line.why) for line in blamed)
     left = [text for text in map(cause_text, comparison.causes) if not text.startswith(told)]
@@ -153,7 +153,7 @@ def why_lines(comparison: Comparison) -> list[str]:
 
 
 def suite_view(suite: ComparedSuite, *, short: bool = False) -> View:
-    """The suite as blocks: the table, then each workload, those that are the same folded.
+    """Return the suite as blocks: the table, then each workload, those that are the same folded.
 
     `short`: at most ten workloads, why the worst are worse, and all else folded.
     """
@@ -202,7 +202,7 @@ def headline(suite: ComparedSuite) -> str:
 
 
 def _table(suite: ComparedSuite, most: int) -> DataTable:
-    """A row for each workload."""
+    """Return a row for each workload."""
     titles = ("workload", TableColumn(""), "change of the time", "would be seen", "pairs")
     rows = [_row(workload) for workload in suite.workloads[:most]]
     return table(titles, rows, left=max(0, len(suite.workloads) - most))
@@ -226,7 +226,7 @@ def _row(workload: ComparedWorkload) -> tuple[Text, ...]:
 
 
 def _without(suite: ComparedSuite) -> Iterator[Block]:
-    """Why there is no comparison of a workload, and what would change that."""
+    """Yield why there is no comparison of a workload, and what would change that."""
     items = []
     for workload in suite.workloads:
         if workload.comparison is None and workload.reason:
@@ -243,7 +243,7 @@ def _compared(suite: ComparedSuite) -> list[tuple[str, Comparison]]:
 
 
 def _workloads(compared: Sequence[tuple[str, Comparison]]) -> Iterator[Section]:
-    """Each with all that was compared."""
+    """Yield each with all that was compared."""
     for name, comparison in compared:
         facts = pair_facts(comparison.pairing) if comparison.pairing is not None else []
         inside: list[Block] = [Facts(tuple(facts))] if facts else []
@@ -259,7 +259,7 @@ def _workloads(compared: Sequence[tuple[str, Comparison]]) -> Iterator[Section]:
 
 
 def _machine(suite: ComparedSuite) -> Iterator[Block]:
-    """The test cases and annotations of all, with those of workloads that could not be compared."""
+    """Yield the test cases and annotations of all, with those of workloads that could not be compared."""
     broken = []
     for w in suite.workloads:
         if w.comparison is None:
@@ -276,7 +276,7 @@ def _machine(suite: ComparedSuite) -> Iterator[Block]:
 
 
 def machine_blocks(group: str, compared: Sequence[tuple[str, Comparison]]) -> Iterator[Block]:
-    """A suite of test cases for each named comparison, and all annotations."""
+    """Yield a suite of test cases for each named comparison, and all annotations."""
     for name, comparison in compared:
         yield _cases(group, name, comparison)
     yield Annotations(tuple(row for name, found in compared for row in _annotations(name, found)))
@@ -287,7 +287,7 @@ def _fix_line(comparison: Comparison) -> list[str]:
 
 
 def _cases(group: str, name: str, comparison: Comparison) -> Cases:
-    """A suite of one case: what it came to."""
+    """Return a suite of one case: what it came to."""
     whole = f"{group}.{name}" if name else group
     reason = why_text(comparison)
     output = "\n".join(filter(None, [reason, seen_text(comparison.changes), *why_lines(comparison)]))

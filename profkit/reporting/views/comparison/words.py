@@ -16,7 +16,7 @@ _TIMES = 10.0  # a change as large as that is shown as a factor
 
 
 def why_text(comparison: Comparison) -> str:
-    """Why the outcome is what it is: of what could not be decided with the interval of that."""
+    """Return why the outcome is what it is: of what could not be decided with the interval of that."""
     why = comparison.why
     if why.code == "refused":
         told = [
@@ -41,12 +41,12 @@ def why_text(comparison: Comparison) -> str:
 
 
 def cause_text(cause: Cause) -> str:
-    """A cause as a sentence."""
+    """Return a cause as a sentence."""
     return fact_text(cause.what)
 
 
 def evidence_texts(cause: Cause) -> list[str]:
-    """The values that it rests on."""
+    """Return the values that it rests on."""
     return [fact_text(line) for line in cause.evidence]
 
 
@@ -115,14 +115,14 @@ LABELS: dict[ComparisonOutcome, Label] = {
 
 
 def status_of(change: Change) -> Status:
-    """How one change stands."""
+    """Return how one change stands."""
     if change.word != "different":
         return Status.PASS if change.word == "same" else Status.UNKNOWN
     return {"better": Status.BETTER, "worse": Status.FAIL, "neither": Status.CHANGED}[change.course]
 
 
 def leading_change(comparison: Comparison) -> Change | None:
-    """The change that made the outcome, a time before others; None where no single one did."""
+    """Return the change that made the outcome, a time before others; None where no single one did."""
     fitting = _deciding(comparison)
     times = [change for change in fitting if change.metric.startswith("time.")]
     if comparison.outcome == "same":
@@ -131,7 +131,7 @@ def leading_change(comparison: Comparison) -> Change | None:
 
 
 def _deciding(comparison: Comparison) -> list[Change]:
-    """The changes that say what the outcome says; what decides before what stands in for it or only explains."""
+    """Return the changes that say what the outcome says; what decides before what stands in for it or only explains."""
     fitting = [change for change in comparison.changes if _says(comparison.outcome, change)]
     roles = ("decides", "stands-in", *(("supports",) if comparison.outcome == "changed" else ()))
     by_role = ([change for change in fitting if change.role == role] for role in roles)
@@ -174,7 +174,10 @@ def verdict_text(comparison: Comparison, *, values: bool = False) -> str:
 
 
 def seen_text(changes: Sequence[Change]) -> str:
-    """How small a change of the times would have been seen, and which do not count; empty where that is not known."""
+    """Return how small a change of the times would have been seen, and which do not count.
+
+    Empty where that is not known.
+    """
     sizes = [
         c for c in changes if c.metric.startswith("time.") and c.detectable is not None and c.baseline.groups
     ]

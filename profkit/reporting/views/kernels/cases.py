@@ -42,7 +42,7 @@ _SPEED_WORDS: Mapping[SpeedWord, str] = {
 
 
 def ratio(value: float | None) -> str:
-    """A speed-up: `1.62 x`; `-` where there is none."""
+    """Return a speed-up: `1.62 x`; `-` where there is none."""
     return format_quantity(value, "x")
 
 
@@ -69,24 +69,24 @@ def counted_speeds(words: Mapping[SpeedWord, int]) -> str:
 
 
 def short_name(name: str) -> str:
-    """What an implementation is called, in a sentence or a table."""
+    """Return what an implementation is called, in a sentence or a table."""
     return shorten(name, 40)
 
 
 def percent(share: float | None) -> str:
-    """A share (0..1): `85.7 %`; `-` where there is none."""
+    """Return a share (0..1): `85.7 %`; `-` where there is none."""
     return "-" if share is None else f"{format_percent(100 * share)} %"
 
 
 def hundredfold(share: float | None) -> float | None:
-    """A share (0..1) as percents."""
+    """Return a share (0..1) as percents."""
     return None if share is None else 100 * share
 
 
 def facts_of(
     document: EvaluationDocument | GenerationDocument, *more: tuple[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """When and where it was made, of what and by what; then `more`. What is not known is left out."""
+    """Return when and where it was made, of what and by what; then `more`. What is not known is left out."""
     rows = (
         ("Started", format_utc_time(document.started)),
         ("Suite", f"{document.suite}{', ' + document.dtype if document.dtype else ''}"),
@@ -102,7 +102,7 @@ def facts_of(
 
 
 def complete_label(complete: bool, other: str = "INTERRUPTED") -> Label:
-    """Whether all of it was done."""
+    """Return whether all of it was done."""
     return Label(Status.PASS, "COMPLETE") if complete else Label(Status.UNKNOWN, other)
 
 
@@ -120,7 +120,7 @@ def limited(
 
 
 def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
-    """A row for each target: the worst verdict with its reason, and how many there are of each."""
+    """Yield a row for each target: the worst verdict with its reason, and how many there are of each."""
     by_target: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in worst_first(verdicts):
         by_target[verdict.target].append(verdict)

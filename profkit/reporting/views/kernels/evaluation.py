@@ -70,7 +70,7 @@ SIGNS: Mapping[TestStatus, Status] = {
 
 
 def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Sequence[Verdict] = ()) -> View:
-    """The evaluation as blocks. `folder` is where it lies, for the lines to type; `verdicts`: by its targets."""
+    """Return the evaluation as blocks. `folder` is where it lies, for the lines to type; `verdicts`: by its targets."""
     operations = operation_results(document)
     scores = scores_of(document, operations)
     label = complete_label(document.complete)
@@ -155,7 +155,7 @@ def _state_line(document: EvaluationDocument) -> str:
 def _conclusions(
     scores: EvaluationScores, operations: tuple[OperationResult, ...]
 ) -> tuple[tuple[str, str], ...]:
-    """What to know before any table, as (name, sentence)."""
+    """Return what to know before any table, as (name, sentence)."""
     facts = []
     if (mean := scores.geomean) is not None:
         whole = scores.geomean_with_fallback
@@ -199,7 +199,10 @@ def _kernels(document: EvaluationDocument) -> str:
 
 
 def _failure_groups(operations: Iterable[OperationResult]) -> list[tuple[OperationResult, list[TestResult]]]:
-    """What failed, worst first, by operation and reason; reasons that differ in numbers and names alone are one."""
+    """Return what failed, worst first, by operation and reason.
+
+    Reasons that differ in numbers and names alone are one.
+    """
     groups = []
     for operation in operations:
         alike: dict[tuple[object, ...], list[TestResult]] = defaultdict(list)
@@ -212,7 +215,7 @@ def _failure_groups(operations: Iterable[OperationResult]) -> list[tuple[Operati
 
 
 def _failure_reason(result: TestResult) -> str:
-    """Why it failed, in one line: the fault, the reason, how large the error is."""
+    """Return why it failed, in one line: the fault, the reason, how large the error is."""
     parts = [word_of("fault", result.fault)] if result.fault is not None else []
     parts += filter(None, [fact_text(result.reason) or result.error_type])
     line = ": ".join(parts) or result.status
@@ -256,7 +259,7 @@ def _failures(
 
 
 def replay_line(document: EvaluationDocument, result: TestResult, folder: Path | None) -> str:
-    """The line that does the test once more, with the user's own code that runs then."""
+    """Return the line that does the test once more, with the user's own code that runs then."""
     where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
     return (
         f"profkit evaluate --replay {shlex.quote(result.test.id)} {where}{_own_files(document, '--kernels ')}"
@@ -264,7 +267,7 @@ def replay_line(document: EvaluationDocument, result: TestResult, folder: Path |
 
 
 def _own_files(document: EvaluationDocument, option: str) -> str:
-    """The words that name the user's own kernels and tests, which run then; nothing for those of profkit's."""
+    """Return the words that name the user's own kernels and tests, which run then; nothing for those of profkit's."""
     own = document.backend in ("file", "directory") and document.kernels
     kernels = f" {option}{file_to_type(document.kernels, 'KERNELS')}" if own else ""
     tests = f" --suite {file_to_type(document.suite, 'FILE.py')}" if document.suite.endswith(".py") else ""
@@ -272,7 +275,7 @@ def _own_files(document: EvaluationDocument, option: str) -> str:
 
 
 def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
-    """The evaluation's own notes, reasons for skipping, and remarks on tests, each once with its number."""
+    """Return the evaluation's own notes, reasons for skipping, and remarks on tests, each once with its number."""
     groups: dict[object, list[tuple[str, TestResult]]] = defaultdict(list)
     for result in document.results:
         if result.status in UNDECIDED:
@@ -293,7 +296,7 @@ def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
 
 
 def _operations(operations: Sequence[OperationResult]) -> Iterator[Section]:
-    """A row for each operation: those that are not right first, then the slowest."""
+    """Yield a row for each operation: those that are not right first, then the slowest."""
     if not operations:
         return
     rows = sorted(operations, key=_order)
@@ -372,7 +375,10 @@ def _order(operation: OperationResult) -> tuple[int, int, float]:
 
 
 def _error_text(share: float | None) -> str:
-    """The largest error as a share of what rounding explains: `12.0 %`; `35.1 x` of what is wrong by that much."""
+    """Return the largest error as a share of what rounding explains: `12.0 %`.
+
+    `35.1 x` of what is wrong by that much.
+    """
     if share is None or share != share:
         return "-" if share is None else "NaN"
     if share > FAR:
@@ -406,7 +412,7 @@ def _next_steps(
 
 
 def _test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> Cases:
-    """The tests by operation, and verdicts of targets, as test cases."""
+    """Return the tests by operation, and verdicts of targets, as test cases."""
     cases = []
     for result in document.results:
         sign = SIGNS[result.status]

@@ -75,7 +75,7 @@ def view(document: GenerationDocument, folder: Path | None = None) -> View:
 
 
 def _conclusions(scores: GenerationScores) -> Iterator[tuple[str, Text]]:
-    """What the first line does not say."""
+    """Yield what the first line does not say."""
     mean, whole = scores.geomean, scores.geomean_with_fallback
     if mean is not None:
         line = f"{speedup_text(mean)} as fast as PyTorch over {plural(mean.n, 'kept kernel')}"
@@ -103,7 +103,7 @@ def _blocks(document: GenerationDocument, scores: GenerationScores, folder: Path
 
 
 def _order(operation: OperationAttempts) -> tuple[int, float]:
-    """Those without a correct kernel first, then the slowest against PyTorch."""
+    """Return those without a correct kernel first, then the slowest against PyTorch."""
     kept = kept_attempt(operation)
     if kept is None:
         return 0, 0.0
@@ -114,13 +114,13 @@ def _order(operation: OperationAttempts) -> tuple[int, float]:
 
 
 def _link(words: str, path: str, folder: Path | None) -> Span:
-    """The words, with the file behind them where it is there."""
+    """Return the words, with the file behind them where it is there."""
     there = folder is not None and bool(path) and (folder / path).is_file()
     return Span(words, link=path if there else None)
 
 
 def _files(operation: OperationAttempts, attempt: Attempt, folder: Path | None) -> Text:
-    """All that an attempt has, by what it is."""
+    """Return all that an attempt has, by what it is."""
     pages = (
         ("kernel", attempt.file),
         ("answer", f"{operation.folder}/{operation.folder}_attempt_{attempt.number}_answer.md"),
@@ -142,7 +142,7 @@ def _tests(attempt: Attempt) -> str:
 
 
 def last_failure(operation: OperationAttempts) -> Attempt | None:
-    """The last attempt that was tested and did not pass, else the last one; None without any."""
+    """Return the last attempt that was tested and did not pass, else the last one; None without any."""
     tested = [attempt for attempt in operation.attempts if attempt.tests]
     return next(reversed(tested or operation.attempts), None)
 
@@ -150,7 +150,7 @@ def last_failure(operation: OperationAttempts) -> Attempt | None:
 def _unsolved(
     operations: Sequence[OperationAttempts], document: GenerationDocument, links: Path | None
 ) -> Iterator[Section]:
-    """Each operation without a correct kernel, and what is wrong with its last attempt."""
+    """Yield each operation without a correct kernel, and what is wrong with its last attempt."""
 
     def row(one: OperationAttempts, last: Attempt) -> StatusRow:
         feedback = (_link(last.feedback, last.feedback, links),) if last.feedback else ()
@@ -175,7 +175,7 @@ def _unsolved(
 
 
 def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:
-    """A row for each: the kept kernel, its speed, how many attempts there were, why it ended."""
+    """Yield a row for each: the kept kernel, its speed, how many attempts there were, why it ended."""
 
     def kept(one: OperationAttempts) -> Text:
         found = kept_attempt(one)
@@ -203,7 +203,7 @@ def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> 
 
 
 def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:
-    """Every attempt with its files."""
+    """Yield every attempt with its files."""
     pairs = [(one, each) for one in operations for each in one.attempts]
     if not pairs:
         return
@@ -265,7 +265,7 @@ def head_line(document: GenerationDocument, scores: GenerationScores | None = No
 
 
 def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str:
-    """Why an operation has no further attempt, with what is known of it."""
+    """Return why an operation has no further attempt, with what is known of it."""
     words = word_of("stop", operation.stopped)
     if operation.stopped == "attempts":
         words = f"all {document.limits.attempts} attempts made"
@@ -284,7 +284,7 @@ def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
 
 
 def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
-    """The line that measures the kept kernels anew, on the tests of the same suite."""
+    """Return the line that measures the kept kernels anew, on the tests of the same suite."""
     words = ["--suite", _own_tests(document) or shlex.quote(document.suite)]
     if traces := _typed(document, "--traces"):
         words += ["--traces", file_to_type(traces, "FILE")]
@@ -296,13 +296,13 @@ def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
 
 
 def resume_line(document: GenerationDocument, folder: Path | str) -> str:
-    """The line that goes on with it, with the user's own tests, which run then."""
+    """Return the line that goes on with it, with the user's own tests, which run then."""
     own = f" --suite {tests}" if (tests := _own_tests(document)) else ""
     return f"profkit generate --resume {shlex.quote(str(folder))}{own}"
 
 
 def _own_tests(document: GenerationDocument) -> str:
-    """The file of tests as it was typed, or its name, to be typed; empty where the suite is one of profkit's."""
+    """Return the file of tests as it was typed, or its name, to be typed; empty where the suite is one of profkit's."""
     if not document.suite.endswith(".py"):
         return ""
     return file_to_type(_typed(document, "--suite") or document.suite, "FILE.py")

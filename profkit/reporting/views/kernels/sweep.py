@@ -85,7 +85,7 @@ _COLUMNS_NOTE = (
 
 
 def view(document: SweepDocument, folder: Path | None = None) -> View:
-    """The sweep as blocks. `folder` is where it lies, for the lines to type."""
+    """Return the sweep as blocks. `folder` is where it lies, for the lines to type."""
     return View(
         f"Sweep on {document.device}",
         tuple(_blocks(document, folder)),
@@ -121,7 +121,7 @@ def head_line(document: SweepDocument) -> str:
 
 
 def conclusions(document: SweepDocument) -> tuple[tuple[str, str], ...]:
-    """What to know before any table, as (name, sentence)."""
+    """Return what to know before any table, as (name, sentence)."""
     facts = [("Fastest", _fastest(document))]
     if bad := failed_cases(document):
         counts = joined([f"{number} {state}" for state, number in Counter(r.state for r in bad).items()])
@@ -159,7 +159,7 @@ def _fastest(document: SweepDocument) -> str:
 
 
 def _speedups(document: SweepDocument, groups: Sequence[ComparisonGroup]) -> Iterator[Block]:
-    """A row for each group, a column for each implementation, and all shapes together below."""
+    """Yield a row for each group, a column for each implementation, and all shapes together below."""
     names = list(dict.fromkeys(result.implementation for result in document.results))
     if len(groups) < 2 or len(names) < 2:
         return
@@ -220,7 +220,7 @@ def _ranking_table(ranking: Sequence[ImplementationRanking], marks: Mapping[str,
 
 
 def _map(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
-    """The map: rows are batch x sequence, columns dimensions. Nothing where nothing was compared."""
+    """Yield the map: rows are batch x sequence, columns dimensions. Nothing where nothing was compared."""
     results = results_by_shape(group)
     if len(group.implementations) < 2 or not results:
         return
@@ -255,7 +255,7 @@ def _fastest_cell(result: ShapeResult | None, marks: Mapping[str, Span]) -> Text
 
 
 def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
-    """How it was measured, as (what, words)."""
+    """Return how it was measured, as (what, words)."""
     timed = [result for result in document.results if result.median]
     ceilings = document.roofs
     facts = [("Started", format_utc_time(document.started))]
@@ -284,7 +284,7 @@ def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
 
 
 def judged(run: RunDocument) -> View:
-    """The verdicts on a sweep by target, on one screen."""
+    """Return the verdicts on a sweep by target, on one screen."""
     worst = next(iter(worst_first(run.verdicts)), None)
     return View(
         f"{run.name} on {run.backend}",
@@ -299,7 +299,7 @@ _ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
 
 
 def markers(document: SweepDocument) -> Mapping[str, Span]:
-    """How each implementation is marked, the same everywhere: a letter of its own in the colour of its number.
+    """Return how each implementation is marked, the same everywhere: a letter of its own in the colour of its number.
 
     The letter is its first one that nobody else has; those that begin with a capital choose first.
     """

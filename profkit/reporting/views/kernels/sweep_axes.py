@@ -35,7 +35,10 @@ LEAST = "Roof"
 
 
 def axes_section(document: SweepDocument, marks: Mapping[str, Span]) -> Iterator[Section]:
-    """A table for each axis over the whole sweep, curves, and the tables of each operation; nothing of one point."""
+    """Yield a table for each axis over the whole sweep, curves, and the tables of each operation.
+
+    Nothing of one point.
+    """
     whole, groups = whole_sweep(document), comparison_groups(document)
     blocks: list[Block] = []
     for axis in varied_axes(whole):
@@ -144,7 +147,7 @@ def _chart(title: str, means: AxisMeans, marks: Mapping[str, Span]) -> Chart:
 
 
 def _bands(means: AxisMeans, name: str, style: str) -> Iterator[Area]:
-    """The intervals of an implementation's times, as far as they are known side by side."""
+    """Yield the intervals of an implementation's times, as far as they are known side by side."""
     values, widths = map(float, means.values), means.half_widths.get(name, ())
     places = list(zip(values, means.times[name], widths, strict=False))
     for known, stretch in groupby(places, key=lambda place: place[2] is not None):
@@ -166,7 +169,7 @@ def _told(means: AxisMeans, times: Sequence[float], half_widths: Sequence[float 
 
 
 def _legend(charts: Sequence[AxisMeans], shown: int, marks: Mapping[str, Span]) -> Text:
-    """The letters with their names, what the dashed line is, and how many have no chart."""
+    """Return the letters with their names, what the dashed line is, and how many have no chart."""
     names = dict.fromkeys(name for means in charts for name in means.times)
     parts: list[Text] = [joined_text(marks[name], f" {short_name(name)}") for name in names]
     if any(means.least is not None for means in charts):

@@ -28,7 +28,7 @@ _FLOPS_APART = 0.10
 
 
 def _counted_text(concern: str, title: str, what: str, facts: ConcernFacts) -> SummaryText:
-    """What counters of a processor said."""
+    """Return what counters of a processor said."""
     simulated = concern == "cache" and any(r.quality == "simulated" for r in facts.readings)
     return readings_text(concern, title, facts.readings, (), (_SIMULATED,) if simulated else (), what)
 
@@ -94,7 +94,7 @@ _OF_READINGS = {
 
 
 def summary_texts(document: RunDocument) -> tuple[SummaryText, ...]:
-    """The concerns that there is something to say of; of a run also why something is not known."""
+    """Return the concerns that there is something to say of; of a run also why something is not known."""
     backend = backend_named(document.backend)
     readings = {summary.concern: summary.readings for summary in document.summaries}
     rows = kernel_rows(document) if backend.per_kernel else ()

@@ -27,7 +27,7 @@ _MOST = 6  # ranges and calls in a table: the largest are what anybody looks for
 
 
 def gpu_text(facts: ConcernFacts) -> SummaryText | None:
-    """How busy the devices were and what the rest was; launches, copies, ranges, the host's calls."""
+    """Return how busy the devices were and what the rest was; launches, copies, ranges, the host's calls."""
     trace = facts.document.trace
     if trace is None or (lacks_timeline(trace) and not trace.transfers and not trace.api):
         is_run = facts.document.plan is not None or facts.document.passes
@@ -70,7 +70,7 @@ def _headline(trace: GpuTrace) -> str:
 
 
 def _further_times(trace: GpuTrace) -> Iterator[tuple[str, float | None]]:
-    """What no reading holds, in seconds."""
+    """Yield what no reading holds, in seconds."""
     yield "Traced", trace.span
     yield "Longest gap", trace.largest_gap
     yield "A launch call on the host, median", trace.launch_call

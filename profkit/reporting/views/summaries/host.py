@@ -73,7 +73,7 @@ def trace_text(facts: ConcernFacts) -> SummaryText | None:
 def _profiles_text(
     concern: str, what: str, facts: ConcernFacts, kinds: Sequence[ProfileKind], note: str = ""
 ) -> SummaryText | None:
-    """The profiles of these kinds, a table each; the first one's largest as the headline."""
+    """Return the profiles of these kinds, a table each; the first one's largest as the headline."""
     by_kind = {profile.kind: profile for profile in facts.document.profiles}
     known = [by_kind[kind] for kind in kinds if kind in by_kind]
     if not known:
@@ -92,7 +92,10 @@ def _profiles_text(
 
 
 def _place(spot: Hotspot, profile: Profile) -> str:
-    """A function at the line that most of its own time is spent in, instead of its first; a module by its file."""
+    """Return a function at the line that most of its own time is spent in, instead of its first.
+
+    A module by its file.
+    """
     if "imports" in (profile.kind or ""):
         return shorten(spot.function if spot.function != "<module>" else _last_parts(spot.file or ""), 36)
     if profile.kind != "sampled-functions" or not spot.lines:
@@ -103,7 +106,7 @@ def _place(spot: Hotspot, profile: Profile) -> str:
 
 
 def _last_parts(file: str) -> str:
-    """The last two parts of a file's name: `torch/__init__.py`."""
+    """Return the last two parts of a file's name: `torch/__init__.py`."""
     return "/".join(file.replace("\\", "/").split("/")[-2:])
 
 
@@ -210,7 +213,10 @@ def _profile_table(profile: Profile) -> DataTable:
 
 
 def _of_its_time(thread: Hotspot) -> str:
-    """How much of the time in which it was there a thread ran; a clock that ticks coarsely says no more than all."""
+    """Return how much of the time in which it was there a thread ran.
+
+    A clock that ticks coarsely says no more than all.
+    """
     return share_text(min(thread.own, thread.total), thread.total) if thread.total is not None else NOTHING
 
 

@@ -56,7 +56,7 @@ _LONG = 60  # characters of an operation with its shapes
 
 
 def kernels_text(facts: ConcernFacts) -> SummaryText | None:
-    """Every kernel with its share of the GPU time, what limits it, and what decides most targets."""
+    """Return every kernel with its share of the GPU time, what limits it, and what decides most targets."""
     if not facts.rows:
         return None
     top = facts.rows[0]
@@ -108,7 +108,7 @@ def _bottleneck(row: KernelRow) -> str | None:
 
 
 def limiter(row: KernelRow) -> str | None:
-    """The limiters: `regs+shared`; `none` where every warp fits; None where it is not known."""
+    """Return the limiters: `regs+shared`; `none` where every warp fits; None where it is not known."""
     most = row.value("occupancy.theoretical")
     if most is not None and most >= FULL:
         return "none"
@@ -143,7 +143,7 @@ def _launched_by(title: str, name: str) -> KernelColumn:
 
 
 def _measured(title: str, name: str, *, rare: bool = False, wide: bool = False) -> KernelColumn:
-    """The values of one metric, each with its source; a 0 that most kernels have is none where it is `rare`."""
+    """Return the values of one metric, each with its source; a 0 that most kernels have is none where it is `rare`."""
 
     def value(row: KernelRow) -> float | None:
         known = row.value(name)
@@ -170,7 +170,7 @@ def _timed(
 
 
 def _of_launch(title: str, unit: str, meaning: str, name: str) -> KernelColumn:
-    """What a launch asked for."""
+    """Return what a launch asked for."""
 
     def value(row: KernelRow) -> CellValue:
         known = getattr(row.time.kernel, name) if row.time is not None else None
@@ -180,7 +180,10 @@ def _of_launch(title: str, unit: str, meaning: str, name: str) -> KernelColumn:
 
 
 def kernel_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
-    """All columns that a table of kernels may have, in their order; the first is the name. A page has the wide ones."""
+    """Return all columns that a table of kernels may have, in their order; the first is the name.
+
+    A page has the wide ones.
+    """
     tool = document.trace.tool if document.trace is not None else "profkit"
     artifact = next((r.artifacts[0] for r in document.passes if r.name == "trace" and r.artifacts), None)
     source = Source(tool, artifact=artifact, formula="of its launches that count")
@@ -233,7 +236,7 @@ class _Counted:
 
 
 def _rate(row: KernelRow) -> float | None:
-    """All FLOP/s that were counted, CUDA and tensor cores together."""
+    """Return all FLOP/s that were counted, CUDA and tensor cores together."""
     rates = [value for value in (row.value("flops.rate"), tensor_rate(row)) if value is not None]
     return sum(rates) or None
 
@@ -251,7 +254,7 @@ def _stall(title: str, number: int) -> KernelColumn:
 
 @lru_cache(maxsize=1)
 def _counted() -> Mapping[str, _Counted]:
-    """The concerns of counted.yaml."""
+    """Return the concerns of counted.yaml."""
     table = load_yaml(Path(__file__).with_name("counted.yaml"))
     made: Mapping[str, Callable[[str], KernelColumn]] = {
         "limiter": lambda title: Column(title, limiter),
@@ -280,7 +283,7 @@ _CACHES = {
 
 
 def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
-    """What was counted of kernels: a table, and the first numbers of the largest kernel that has some."""
+    """Return what was counted of kernels: a table, and the first numbers of the largest kernel that has some."""
     spec, rows = _counted()[concern], facts.rows
     tables = [_table(spec.title, rows, (_NAME, *spec.columns))]
     notes: list[str] = []

@@ -51,7 +51,7 @@ _MOST_COUNTERS = 40  # in a table: an M1 has 32 counters, later chips 86 and mor
 
 
 def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
-    """How busy the GPU was for the process and for all, and what it waited for."""
+    """Return how busy the GPU was for the process and for all, and what it waited for."""
     metal = facts.document.metal
     if metal is None:
         return unknown_text("gpu", "Where the GPU's time goes is", facts.readings)
@@ -90,7 +90,7 @@ def _gpu_headline(metal: MetalTrace) -> str:
 
 
 def _further_times(metal: MetalTrace) -> Iterator[tuple[str, float | None]]:
-    """What no reading holds, in seconds."""
+    """Yield what no reading holds, in seconds."""
     yield "Traced", metal.span
     yield "The process on the GPU", metal.process_busy
     yield "The device, for all", metal.device_busy
@@ -164,7 +164,7 @@ def _by_time(kind: str, works: Sequence[MetalWork]) -> tuple[str, DataTable]:
 
 
 def metal_values_text(concern: str, facts: ConcernFacts) -> SummaryText:
-    """How full the GPU was and how near to its limits, or what it moved."""
+    """Return how full the GPU was and how near to its limits, or what it moved."""
     metal, readings = facts.document.metal, list(facts.readings)
     title, what = _TITLES[concern]
     if metal is None:

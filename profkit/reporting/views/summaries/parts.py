@@ -40,7 +40,7 @@ class SummaryText:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says no more than that something is not known."""
+        """Return whether it says no more than that something is not known."""
         return not self.tables and all(reading.value is None for reading in self.readings)
 
 
@@ -51,7 +51,7 @@ def summary_text(
     tables: Sequence[DataTable | None] = (),
     notes: Sequence[str] = (),
 ) -> SummaryText:
-    """The text with those tables that have rows."""
+    """Return the text with those tables that have rows."""
     shown = tuple(table for table in tables if table is not None and table.rows)
     return SummaryText(concern, headline, tuple(readings), shown, tuple(notes))
 
@@ -64,7 +64,7 @@ def readings_text(
     notes: Sequence[str] = (),
     what: str = "",
 ) -> SummaryText:
-    """A concern that is its readings: the first of them as the headline, and why others are not there.
+    """Return a concern that is its readings: the first of them as the headline, and why others are not there.
 
     `what` is how the headline calls it where none is.
     """
@@ -94,7 +94,7 @@ def readings_table(title: str, readings: Sequence[Reading], note: str = "") -> D
 def timeline_table(
     readings: Sequence[Reading], further: Iterable[tuple[str, float | None]]
 ) -> DataTable | None:
-    """What is known of a GPU's time: the readings, then times in seconds that are none."""
+    """Return what is known of a GPU's time: the readings, then times in seconds that are none."""
     known = [(title_of(r.metric), reading_span(r)) for r in readings if r.value is not None]
     times = [(what, format_quantity(value, "s")) for what, value in further if value is not None]
     return named_table("Timeline", ("what", "value"), [*known, *times])
@@ -107,7 +107,10 @@ def named_table(
     note: str = "",
     words: Collection[str] = (),
 ) -> DataTable:
-    """A table whose first column holds names and the others numbers, but for those in `words`; none of dashes alone."""
+    """Return a table whose first column holds names and the others numbers, but for those in `words`.
+
+    None of dashes alone.
+    """
     used = [
         n
         for n in range(len(columns))
@@ -123,22 +126,22 @@ def share_text(part: float, total: float) -> str:
 
 
 def first_reason(readings: Sequence[Reading], otherwise: str = "no counter for it was collected") -> str:
-    """Why the first reading that says it has no value."""
+    """Return why the first reading that says it has no value."""
     return next((fact_text(reading.reason) for reading in readings if reading.reason), otherwise)
 
 
 def doubt_notes(readings: Sequence[Reading]) -> list[str]:
-    """What contradicts the readings, each once."""
+    """Return what contradicts the readings, each once."""
     return [f"Doubtful: {fact_text(doubt)}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt)]
 
 
 def remarks(readings: Sequence[Reading]) -> list[str]:
-    """What must be known of the values that there are."""
+    """Return what must be known of the values that there are."""
     return [f"{fact_text(r.reason)}." for r in readings if r.value is not None and r.reason]
 
 
 def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
-    """What is not there, one line per reason with all that it stands in the way of, the fix behind it."""
+    """Return what is not there, one line per reason with all that it stands in the way of, the fix behind it."""
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for reading in readings:
         if reading.value is None and reading.reason:
@@ -156,7 +159,7 @@ def unknown_text(concern: str, what: str, readings: Sequence[Reading]) -> Summar
 
 
 def function_place(spot: Hotspot, width: int = NAME_WIDTH) -> str:
-    """A function with its file and line, or its library, in at most `width` characters."""
+    """Return a function with its file and line, or its library, in at most `width` characters."""
     if spot.file is not None:
         base = spot.file.replace("\\", "/").rpartition("/")[2]
         place = f" {base}:{spot.line}" if spot.line else f" {base}"

@@ -74,7 +74,7 @@ def _notes(timing: Timing, readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def device_notes(timing: Timing) -> Iterator[str]:
-    """What must be known of a device's times to believe and compare them, one sentence each."""
+    """Yield what must be known of a device's times to believe and compare them, one sentence each."""
     sets = [one for one in timing.processes if one.clock != "wall"]
     if not sets:
         return

@@ -210,7 +210,7 @@ class AllocationTracer:
             self._last_at = self._seen
 
     def _snapshot(self) -> bytes:
-        """The lines of the workload that hold memory, packed: one block of our own instead of a million."""
+        """Return the lines of the workload that hold memory, packed: one block of our own instead of a million."""
         old = len(self._base or b"") + len(self._last or b"")
         peak_before = tracemalloc.get_traced_memory()[1]
         self._peak = max(self._peak, peak_before - self._held)
@@ -223,7 +223,7 @@ class AllocationTracer:
 
 
 def _sum_lines(packed: bytes | None) -> LineSizes:
-    """What each line of the workload held, from the traces (domain, bytes, frames, number of frames)."""
+    """Return what each line of the workload held, from the traces (domain, bytes, frames, number of frames)."""
     held: dict[tuple[str, int], list[int]] = {}
     for _, size, frames, *_ in marshal.loads(packed) if packed is not None else ():
         entry = held.setdefault(frames[0], [0, 0])

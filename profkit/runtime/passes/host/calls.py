@@ -130,7 +130,7 @@ def _read_stats(profile: cProfile.Profile) -> ProfileStats:
 
 
 def remove_own(stats: ProfileStats) -> ProfileStats:
-    """The profile without the functions that measure, and without the built-ins that these called."""
+    """Return the profile without the functions that measure, and without the built-ins that these called."""
     own_removed: ProfileStats = {}
     for function, (primitive, calls, own, total, callers) in stats.items():
         if is_own(function[0]) or function[2] == "<method 'disable' of '_lsprof.Profiler' objects>":

@@ -103,7 +103,7 @@ class _Line:
         ]
 
     def _parts(self) -> list[float]:
-        """The median in each part: other programs make some iterations longer, and not the usual one."""
+        """Return the median in each part: other programs make some iterations longer, and not the usual one."""
         each = [(after - before) / self.stride for before, after in pairwise(self.marks)]
         if len(each) < PARTS:
             return []
@@ -215,7 +215,7 @@ class LineCounter:
     # ------------------------------------------------------------ what both ways have in common
 
     def _code_of(self, code: CodeType) -> _Code | None:
-        """The wanted code, found once; None of all other."""
+        """Return the wanted code, found once; None of all other."""
         wanted = self._files.get(code.co_filename)
         lines: dict[int, _Line] = {}
         if wanted is not None:
@@ -260,7 +260,7 @@ class LineCounter:
     # ------------------------------------------------------------ sys.settrace
 
     def _trace_call(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002
-        """The interpreter calls a function: its lines are asked for if it is a wanted one."""
+        """Return the interpreter calls a function: its lines are asked for if it is a wanted one."""
         if not self._on:
             return None
         code = frame.f_code
@@ -336,7 +336,7 @@ class LineCounter:
         return _MONITORING.DISABLE if _MONITORING is not None else None
 
     def _begin_line(self, code: CodeType, line: int) -> Any:
-        """A line of a wanted function begins; one that is not wanted says so once."""
+        """Return a line of a wanted function begins; one that is not wanted says so once."""
         found = self._codes.get(id(code))
         if found is None or line not in found.lines:
             return _MONITORING.DISABLE if _MONITORING is not None else None
@@ -352,7 +352,7 @@ class LineCounter:
 
 
 def _value_at(path: list[str], known: dict[str, object], outside: dict[str, object]) -> object:
-    """What a name holds, or an attribute or an element below it; no code of the program runs for it.
+    """Return what a name holds, or an attribute or an element below it; no code of the program runs for it.
 
     `path`: `["self", ".weights", "[0]"]`, `["batch", "['x']"]`. Itself where there is none.
     """

@@ -18,7 +18,7 @@ _READS = ("open", "sqlite3.connect", "os.listdir", "os.scandir")
 
 
 def _is_import(frame: FrameType) -> bool:
-    """The import system lists each folder of the module path, and so does what measures before it imports."""
+    """Return the import system lists each folder of the module path, and so does what measures before it imports."""
     file = frame.f_code.co_filename
     return file.startswith("<frozen importlib") or os.path.dirname(file) == _HERE
 

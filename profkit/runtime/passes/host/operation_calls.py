@@ -115,7 +115,7 @@ class _Tensor:
 
 
 def _format_call(args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], numbers: Iterator[float]) -> str:
-    """A line's text, empty where an argument has no word in the notation."""
+    """Return a line's text, empty where an argument has no word in the notation."""
     offsets: list[int] = []  # of each tensor
     try:
         words = [_format(value, offsets, numbers) for value in args]

@@ -82,7 +82,7 @@ class OperationLines:
             self._fail(error)
 
     def _is_wanted(self) -> bool:
-        """Whether a tracer outside reads ranges."""
+        """Return whether a tracer outside reads ranges."""
         return bool(os.environ.get(VARIABLE))
 
     def finish(self) -> None:
@@ -191,7 +191,7 @@ class OperationLines:
             self._checked += torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()
 
     def _checks_on(self) -> list[list[object]]:
-        """The switches for debugging that were on for most of the time."""
+        """Return the switches for debugging that were on for most of the time."""
         on = self._checking is not None and 0 < self._check_looks <= 2 * self._checked
         return [*self._checks, *([self._checking] if on and self._checking is not None else [])]
 
@@ -221,7 +221,7 @@ class OperationLines:
     # ------------------------------------------------------------ a call
 
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """The call of a function of torch, with its line around it."""
+        """Return the call of a function of torch, with its line around it."""
         name = getattr(function, "__name__", "")
         if not self._on or name in _QUESTIONS:
             return function(*args, **kwargs)
@@ -253,7 +253,7 @@ class OperationLines:
                         self._stop(None)
 
     def _line_text(self, frame: FrameType | None) -> str:
-        """The innermost line that is neither torch's, nor of a package; of packages alone the innermost.
+        """Return the innermost line that is neither torch's, nor of a package; of packages alone the innermost.
 
         Behind a tab the innermost line of a package that it leads to, if there is one. What the call is given that no
         shape tells comes behind that (`operation_values.py`).

@@ -52,7 +52,7 @@ def _convolution(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> d
 
 
 def _same(given: Mapping[str, Any], dilation: Sequence[int] | None) -> list[int] | None:
-    """The padding of a name; None where the two sides of `same` differ, and torch pads before."""
+    """Return the padding of a name; None where the two sides of `same` differ, and torch pads before."""
     kernel = list(given["weight"].shape[2:])
     if given["padding"] == "valid":
         return [0] * len(kernel)

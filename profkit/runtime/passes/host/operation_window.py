@@ -48,7 +48,7 @@ class OperationWindow(OperationLines):
         self._annotations: list[Any] = []
 
     def _is_wanted(self) -> bool:
-        """Whether no tracer outside looks at the operations already."""
+        """Return whether no tracer outside looks at the operations already."""
         return not os.environ.get(VARIABLE)
 
     def finish(self) -> None:
@@ -80,7 +80,7 @@ class OperationWindow(OperationLines):
         """The same."""
 
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """The call of a function of torch, with its line around it while the window is open."""
+        """Return the call of a function of torch, with its line around it while the window is open."""
         if self._ended:
             return function(*args, **kwargs)
         if not self._on:

@@ -59,7 +59,7 @@ def _is_theirs(module: "ModuleType") -> bool:
 
 
 def _shadowed_names(names: set[str]) -> set[str]:
-    """Those that are files or folders where the workload looks before the library."""
+    """Return those that are files or folders where the workload looks before the library."""
     scripts = [os.path.realpath(word) for word in sys.orig_argv[1:] if os.path.isfile(word)]
     first = next((place for place, folder in enumerate(sys.path) if folder in _FOLDERS), 0)
     folders = {*map(os.path.dirname, scripts), "", *sys.path[:first]}
@@ -85,7 +85,7 @@ _OWN_FOLDERS = (
 
 
 def is_own(path: str) -> bool:
-    """Whether a source file belongs to what measures, and so to no workload."""
+    """Return whether a source file belongs to what measures, and so to no workload."""
     return path.startswith(_OWN_FOLDERS)
 
 
@@ -94,6 +94,6 @@ _STANDARD = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 
 
 def is_foreign(file: str) -> bool:
-    """Whether a file is of Python, of a package, or our own."""
+    """Return whether a file is of Python, of a package, or our own."""
     inside = any(folder in file for folder in _PACKAGES)
     return inside or is_own(file) or file.startswith(("<frozen", _STANDARD))

@@ -569,7 +569,7 @@ class StackSampler:
     # ------------------------------------------------------------ the tree of stacks
 
     def _node_of(self, frame: FrameType | None) -> int:
-        """The number of this stack in the tree."""
+        """Return the number of this stack in the tree."""
         frames: list[FrameType] = []
         while frame is not None:
             frames.append(frame)

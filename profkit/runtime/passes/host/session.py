@@ -46,7 +46,7 @@ class Instrument(Protocol):
 
 
 def fact(code: str, name: str = "", **numbers: float) -> dict[str, Any]:
-    """A fact as it is written: profkit's own type is not here."""
+    """Return a fact as it is written: profkit's own type is not here."""
     return {"code": code, "numbers": numbers, "names": {"name": name}}
 
 
@@ -204,7 +204,7 @@ def _run_script(path: str, main: ModuleType) -> None:
 
 
 def _full_path(path: str) -> str:
-    """The absolute path as the interpreter writes it: with its `./` left in."""
+    """Return the absolute path as the interpreter writes it: with its `./` left in."""
     return os.path.join(os.getcwd(), path)
 
 
@@ -225,7 +225,7 @@ def _is_zip(path: str) -> bool:
 
 
 def prepare(arguments: list[str]) -> HostSession:
-    """What runs `KIND OUT -- program`, with all of ours loaded: a command that `passes.command` has made."""
+    """Return what runs `KIND OUT -- program`, with all of ours loaded: a command that `passes.command` has made."""
     kind, out, _, *words = arguments
     module, name = KINDS[kind]
     instrument: Instrument = getattr(importlib.import_module(f"{__package__}.{module}"), name)(
@@ -236,7 +236,7 @@ def prepare(arguments: list[str]) -> HostSession:
 
 
 def told(name: str) -> Any:
-    """What the plan says of this, as plain data; None where it says nothing."""
+    """Return what the plan says of this, as plain data; None where it says nothing."""
     try:
         return json.loads(os.environ.get("PROFKIT_DIRECTIVE", "{}")).get(name)
     except (ValueError, AttributeError):
@@ -244,6 +244,6 @@ def told(name: str) -> Any:
 
 
 def _longest() -> float | None:
-    """How long the plan lets the instrument look, in seconds."""
+    """Return how long the plan lets the instrument look, in seconds."""
     longest = told("longest")
     return float(longest) if isinstance(longest, (int, float)) and longest > 0 else None

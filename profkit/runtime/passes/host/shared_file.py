@@ -15,7 +15,7 @@ _NUMBERS = frozenset({int, float})
 
 
 def json_text(value: object) -> str:
-    """What is written here as JSON: dicts with plain keys, lists, numbers, and text."""
+    """Return what is written here as JSON: dicts with plain keys, lists, numbers, and text."""
     if isinstance(value, str):
         return encode_basestring_ascii(value.encode("utf-8", "replace").decode())
     if isinstance(value, dict):

@@ -95,7 +95,7 @@ class DeviceMemory:
             self._every *= 2
 
     def _look(self) -> bool:
-        """Whether to look again."""
+        """Return whether to look again."""
         torch = self._torch
         if torch.cuda.is_current_stream_capturing():
             return True

@@ -133,7 +133,7 @@ class FunctionValues:
 
 
 def _variables(code: CodeType, frame: FrameType, known: dict[str, object]) -> list[tuple[str, object]]:
-    """The locals of a frame, the attributes of `self`, and globals, as far as the function names them."""
+    """Return the locals of a frame, the attributes of `self`, and globals, as far as the function names them."""
     found = [(name, known[name]) for name in (*code.co_varnames, *code.co_freevars) if name in known]
     found += [(name, frame.f_globals[name]) for name in code.co_names if name in frame.f_globals]
     if code.co_argcount and code.co_varnames[0] == "self" and "self" in known:
@@ -154,12 +154,12 @@ def _arguments(code: CodeType, known: dict[str, object]) -> int | None:
 
 
 def is_keepable(code: CodeType) -> bool:
-    """Whether a function of the standard library gives the same for the same arguments, and takes long."""
+    """Return whether a function of the standard library gives the same for the same arguments, and takes long."""
     return code.co_filename.endswith(_KEEPABLE.get(code.co_name, ())) and code.co_name in _KEEPABLE
 
 
 def _told_apart(value: object) -> object:
-    """A value, or the code of a function: another function may later lie where this one did."""
+    """Return a value, or the code of a function: another function may later lie where this one did."""
     return value.__code__ if type(value) is _FUNCTION else value
 
 
@@ -172,7 +172,7 @@ def _is_plain(value: object) -> bool:
 
 
 def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[object]]]:
-    """How often functools' caches of the program's functions were asked: by the address of each one's code.
+    """Return how often functools' caches of the program's functions were asked: by the address of each one's code.
 
     Those of modules and of classes in them. What is defined inside of a cached function belongs to it.
     """
@@ -202,7 +202,7 @@ def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[obje
 def awaited_frames(
     loop_tasks: object, own: Any = None, before: Container[object] = ()
 ) -> tuple[list[FrameType], bool]:
-    """The frames of the coroutine that an event loop waits for, innermost first, and whether it is the only one.
+    """Return the frames of the coroutine that an event loop waits for, innermost first, and whether it is the only one.
 
     Of several it is the one that the loop was started with; where all but that and one other wait for locks, it is the
     other one, which holds what they wait for, and nothing else can run meanwhile. `loop_tasks` is asyncio's own set of
@@ -238,7 +238,7 @@ def _ends_loop(task: Any) -> bool:
 
 
 def _suspended_frames(task: Any) -> list[FrameType]:
-    """The frames of a task that waits, outermost first."""
+    """Return the frames of a task that waits, outermost first."""
     frames: list[FrameType] = []
     waits = task.get_coro()
     for _ in range(50):
@@ -251,13 +251,13 @@ def _suspended_frames(task: Any) -> list[FrameType]:
 
 
 def _waits_for_lock(frames: list[FrameType]) -> bool:
-    """Whether the innermost frame that waits is that of asyncio's lock, or of a semaphore."""
+    """Return whether the innermost frame that waits is that of asyncio's lock, or of a semaphore."""
     code = frames[-1].f_code if frames else None
     return code is not None and code.co_name == "acquire" and code.co_filename.endswith("locks.py")
 
 
 def line_of_jump(code: CodeType, at: int) -> int:
-    """The line from which a jump without a line is reached: before 3.12 that back to the head of a loop.
+    """Return the line from which a jump without a line is reached: before 3.12 that back to the head of a loop.
 
     First that of a test whose other way ends there, else the line before it.
     """

@@ -40,7 +40,7 @@ _CALLS = {
 
 
 def waits_for(native: int, process: str = "self") -> str:
-    """The kind of what a thread waits for now, by its number; empty where it runs or where that is not known.
+    """Return the kind of what a thread waits for now, by its number; empty where it runs or where that is not known.
 
     `process`: the number of another process, whose memory we may read.
     """
@@ -96,7 +96,7 @@ def wake_in_time() -> None:
 
 
 def thread_clock(native: int) -> int | None:
-    """The clock of a thread's processor time, by Linux's numbering.
+    """Return the clock of a thread's processor time, by Linux's numbering.
 
     It is an error to ask it for a thread that has ended, where pthread_getcpuclockid would crash.
     """
@@ -192,7 +192,10 @@ class HeldLoop:
 
 
 def is_in_callback(frame: FrameType | None) -> bool:
-    """Whether an event loop runs a callback, or a task, in this stack: else the loop itself waits, or there is none."""
+    """Return whether an event loop runs a callback, or a task, in this stack.
+
+    Else the loop itself waits, or there is none.
+    """
     while frame is not None:
         if frame.f_code.co_name == "_run" and frame.f_code.co_filename.endswith(_RUN):
             return True
@@ -201,7 +204,7 @@ def is_in_callback(frame: FrameType | None) -> bool:
 
 
 def _callback_of(frame: FrameType | None) -> Any:
-    """The handle of the callback that an event loop runs in this stack; None where none does."""
+    """Return the handle of the callback that an event loop runs in this stack; None where none does."""
     while frame is not None:
         code = frame.f_code
         if code.co_name == "_run" and code.co_filename.endswith(_RUN):
@@ -215,7 +218,7 @@ def _callback_of(frame: FrameType | None) -> Any:
 
 
 def _is_awaited(loop: Any) -> bool:
-    """Whether another callback, a timer or a file is ready, and only the loop has no time for it."""
+    """Return whether another callback, a timer or a file is ready, and only the loop has no time for it."""
     try:
         ready, timers = loop._ready, loop._scheduled[:MOST_TIMERS]
         if ready and not ready[0]._cancelled:
@@ -286,7 +289,7 @@ class Stretches:
             sums[2] -= seconds
 
     def is_due(self, now: float, pause: float) -> bool:
-        """Whether the stretch has lasted for `pause`, `now` seconds after the process began."""
+        """Return whether the stretch has lasted for `pause`, `now` seconds after the process began."""
         return now - self._begun >= pause
 
     def close(self, now: float) -> None:
@@ -312,7 +315,7 @@ class Stretches:
         self._begun = now
 
     def taken(self, natives: Mapping[int, int]) -> list[list[Any]]:
-        """The rows since the last call: thread, begin and length in us, kind, stack, and us of the kind in it.
+        """Return the rows since the last call: thread, begin and length in us, kind, stack, and us of the kind in it.
 
         `natives` are the system's numbers of the threads. It is asked here, for all rows together: to read a file
         gives the interpreter's lock away, and samples after that would be in step with the program's calls.

@@ -143,7 +143,7 @@ def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _is_widened(operand: ast.expr, values: Mapping[str, ast.expr]) -> bool:
-    """Whether it is `tl.load(...).to(tl.float32)`, in one expression or by a name, transposed or not."""
+    """Return whether it is `tl.load(...).to(tl.float32)`, in one expression or by a name, transposed or not."""
     for _ in range(4):  # names that stand for names
         if isinstance(operand, ast.Name) and operand.id in values:
             operand = values[operand.id]

@@ -56,7 +56,7 @@ def _lines_of_kernels(
 
 
 def _module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """The name and the text of each module, up to MOST_TEXT characters in all."""
+    """Yield the name and the text of each module, up to MOST_TEXT characters in all."""
     read = 0
     for program in programs:
         for module in program.hlo_modules():

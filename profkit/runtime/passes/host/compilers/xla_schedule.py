@@ -67,7 +67,7 @@ class XlaArray(NamedTuple):
 
     @property
     def bytes(self) -> float | None:
-        """What it takes in memory; None of a type that is not known."""
+        """Return what it takes in memory; None of a type that is not known."""
         known = _TYPES.get(self.type)
         return float(known[0] * prod(self.shape)) if known is not None else None
 
@@ -85,24 +85,24 @@ class XlaInstruction:
 
     @property
     def arrays(self) -> list[XlaArray]:
-        """The arrays of its result."""
+        """Return the arrays of its result."""
         return arrays_of(self.type)
 
     @property
     def inputs(self) -> list[str]:
-        """The names of its operands."""
+        """Return the names of its operands."""
         return _OPERAND.findall(self.operands)
 
     @property
     def operation(self) -> str:
-        """How JAX calls what it is written for: `mul` of `jit(step)/transpose(jvp())/mul`."""
+        """Return how JAX calls what it is written for: `mul` of `jit(step)/transpose(jvp())/mul`."""
         found = _OP_NAME.search(self.rest)
         name = found[1].rpartition("/")[2] if found is not None else ""
         return name if _PLAIN_NAME.match(name) else ""
 
     @property
     def backward(self) -> bool:
-        """Whether it is a part of a backward pass."""
+        """Return whether it is a part of a backward pass."""
         found = _OP_NAME.search(self.rest)
         return found is not None and _BACKWARD in found[1]
 
@@ -365,7 +365,7 @@ def _shown(name: str, arrays: Sequence[XlaArray]) -> str:
 
 
 def _library_product(one: XlaInstruction, body: Computation) -> ScheduledLaunch:
-    """A product of cuBLAS: its second result is memory that the library works in, and counts for nothing."""
+    """Return a product of cuBLAS: its second result is memory that the library works in, and counts for nothing."""
     made = ScheduledLaunch("", "cublas", backward=one.backward, operation=_PRODUCT)
     results = one.arrays
     workspace = len(results) > 1 and results[-1].type in ("s8", "u8") and len(results[-1].shape) == 1
