@@ -94,7 +94,9 @@ def union(starts: Any, ends: Any) -> Spans:
 
 def longest_span(spans: Spans) -> int:
     """Return the longest stretch in ns, 0 without any."""
-    return int((spans.ends - spans.begins).max()) if len(spans) else 0
+    import numpy as np
+
+    return int(np.max(spans.ends - spans.begins)) if len(spans) else 0
 
 
 def overlap_lengths(starts: Any, ends: Any, within: Spans) -> Any:
