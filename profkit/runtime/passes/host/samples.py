@@ -274,9 +274,10 @@ class StackSampler:
                 try:
                     self._deep = False
                     self._sample_uncollected()
-                    self._held_back = perf_counter() - now
-                    # Not what a write takes: it goes on in turns with the program.
-                    each = (thread_time() - granted) * (DEEP_COST if self._deep else 1.0)
+                    # By our processor time, and not by the clock: the lock that we give away to read a file is another
+                    # thread's meanwhile, for 5 ms where threads compete. Nor what a write takes, in turns with them.
+                    self._held_back = thread_time() - granted
+                    each = self._held_back * (DEEP_COST if self._deep else 1.0)
                     usual += COST_WEIGHT * (each - usual)
                     self._trial = self._lone and not self._trial and shake % TRIALS == 0
                     if self._trial:
