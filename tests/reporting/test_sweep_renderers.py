@@ -202,4 +202,4 @@ def test_a_page_of_ten_thousand_cases_stays_small() -> None:
     assert len(document.results) >= 10_000
     assert len(made.encode()) < 3_100_000
     assert made.count("<tr data-row=") == 4000
-    assert f"{len(document.results) - 4000} more stand in the JSON document" in made
+    assert f"{len(document.results) - 4000:,} more stand in the JSON document" in made

@@ -22,7 +22,7 @@ from tests import documents
 from tests.analysis.timeline.recordings import in_turn, recording
 from tests.conftest import ROOT
 
-TWO_GPUS = ROOT / "tests" / "data" / "cuda" / "jax" / "shard_map_then_pmap.order.json.gz"
+TWO_GPUS = ROOT / "tests" / "data" / "jax" / "shard_map_then_pmap.order.json.gz"
 TRAIN, EVALUATE = (
     ["embed", "gemm", "relu", "loss", "relu_back", "gemm_back", "adam", "norm"],
     ["embed", "gemm", "relu"],
