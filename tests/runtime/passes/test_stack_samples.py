@@ -244,8 +244,8 @@ def test_the_collectors_time_is_that_of_the_line_that_makes_the_objects(tmp_path
         import gc
         gc.set_threshold(700, 2, 2)
         def load():
-            return [[i] for i in range(150_000)]
-        def work(n=2_000_000):
+            return [[i] for i in range(600_000)]
+        def work(n=8_000_000):
             total = 0
             for i in range(n):
                 total += i * i % 7

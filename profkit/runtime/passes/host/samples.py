@@ -353,6 +353,8 @@ class StackSampler:
             if ident == own:
                 continue
             thread = known.get(ident)
+            if thread is None and frame.f_code.co_name in ("_bootstrap", "_bootstrap_inner"):
+                continue  # it begins or ends: threading does not list it, and it has no name of its own
             native = (
                 self._main_native if ident == self._main else getattr(thread, "native_id", None) or -ident
             )
