@@ -1,4 +1,4 @@
-"""What is kept of runs: the entries of the history, trends of their values, and many nights."""
+"""Views of the stored runs: the history's entries, one entry with its values, and trends of values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LOOKED_AT = 10  # values from which changes are looked for
 
 
 def trends_view(trends: Sequence[Trend]) -> View:
-    """Return each trend as a chart with what is to be said of it, those that changed first.
+    """Return the trends as charts with their changes, those that changed first, then all of them as a table.
 
-    Then all of them as a table.
+    At most `_MOST_PLOTS` are drawn; the table has every one. A single trend has no table.
     """
     ordered = sorted(trends, key=lambda trend: (not trend.change_points, -len(trend.series.points)))
     blocks: list[Block] = [
@@ -34,13 +34,13 @@ def trends_view(trends: Sequence[Trend]) -> View:
 
 
 def series_table(trends: Sequence[Trend]) -> Section:
-    """Return a row for each."""
+    """Return a table with a row for each trend."""
     columns = ("series", "values", "first", "last", "changes", "noise")
     return Section("All series", (table(columns, [_row(trend) for trend in trends]),))
 
 
 def title_of(series: Series) -> str:
-    """`gated_mlp time.median (region gated_mlp) on cpu`; the scope only where it says more."""
+    """Return `gated_mlp time.median (region gated_mlp) on cpu`; the scope is left out where it has no name."""
     key = series.key
     scope = key.scope
     name = f" ({scope.kind} {scope.name})" if scope.name else ""
@@ -49,7 +49,7 @@ def title_of(series: Series) -> str:
 
 
 def trend_blocks(trend: Trend) -> Iterator[Block]:
-    """Its chart, and what is to be said of it: segments, changes, notes."""
+    """Yield a trend's chart, its segments, its changes, and notes on values that do not count."""
     series = trend.series
     yield Charts((trend_chart(trend),))
     first, last = series.points[0].started, series.points[-1].started
@@ -66,6 +66,7 @@ def trend_blocks(trend: Trend) -> Iterator[Block]:
 
 
 def _notes(trend: Trend) -> Iterator[str]:
+    """Yield how many values are not valid, and whether too few are left to look for a change."""
     points = trend.series.points
     left_out = sum(not point.valid for point in points)
     if left_out:
@@ -75,13 +76,14 @@ def _notes(trend: Trend) -> Iterator[str]:
 
 
 def change_line(series: Series, change: ChangePoint) -> Text:
-    """Return when it changed, from what to what, and whether that is worse."""
+    """Return when a value changed, from what to what, coloured by whether that is worse or better."""
     worse = course_of(series, change)
     status = None if worse is None else Status.FAIL if worse else Status.BETTER
     return Span(f"▲ {change_text(series, change)}", status=status)
 
 
 def _row(trend: Trend) -> tuple[Text, ...]:
+    """Return a trend's row: first and last valid value, number of changes, and noise in %."""
     points = [point for point in trend.series.points if point.valid]
     unit = trend.series.unit
     return (
@@ -99,7 +101,10 @@ _MOST_VALUES = 400  # of one run that are shown
 
 
 def history_view(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: str, total: int) -> View:
-    """The runs, the newest first, and the changes that were accepted."""
+    """Return the runs, newest first, and the accepted changes.
+
+    `entries` are those that were selected of the `total` runs in the history file at `path`.
+    """
     if not entries:
         empty = "It is empty: profkit history add RUN"
         if total:
@@ -126,7 +131,7 @@ def history_view(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], p
 
 
 def entry_view(entry: Entry) -> View:
-    """One run: what is known of it, and every value."""
+    """Return one stored run: its facts, and every value."""
     facts = {
         "run": entry.id,
         "state": _state(entry),
@@ -147,7 +152,10 @@ def entry_view(entry: Entry) -> View:
 
 
 def _entry_blocks(entry: Entry) -> Iterator[Block]:
-    """Yield every value; of a sweep the means over all shapes first, since its cases are thousands."""
+    """Yield an entry's values and the reasons why some are contradicted.
+
+    Values of `time.median` come last: a sweep has thousands of them, one per case.
+    """
     values = sorted(entry.values, key=lambda value: value.key.metric == "time.median")
     if values:
         yield data_table(_VALUES, values[:_MOST_VALUES], left=max(0, len(values) - _MOST_VALUES))
@@ -157,22 +165,25 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
 
 
 def _place(value: Value) -> str:
-    """`region mlp`; nothing for the run."""
+    """Return a value's scope, `region mlp`; empty for the whole run."""
     scope = value.key.scope
     return f"{scope.kind} {scope.name}" if scope.kind != "run" else ""
 
 
 def _quality(value: Value) -> str:
+    """Return `contradicted` or a value's quality; empty where it was simply measured."""
     return "contradicted" if value.doubt else value.quality if value.quality != "measured" else ""
 
 
 def _state(entry: Entry) -> str:
+    """Return the outcome of a valid run, else the state in which it ended; `not valid` where it completed."""
     if not entry.valid:
         return "not valid" if entry.state == "complete" else entry.state
     return entry.outcome or entry.state
 
 
 def _interval(value: Value) -> str:
+    """Return the value's 95 % interval, `1.2 ms to 1.3 ms`; `-` where it is not known."""
     if value.low is None or value.high is None:
         return "-"
     return f"{format_quantity(value.low, value.unit)} to {format_quantity(value.high, value.unit)}"
@@ -188,6 +199,7 @@ _VALUES: tuple[Column[Value], ...] = (
 
 
 def _accepted(change: AcceptedChange) -> Text:
+    """Return the line for an accepted change: who accepted it, of what, since when, and why."""
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     by = f" by {change.by}" if change.by else ""
     return soft(f"accepted{by}: {what} since {change.since[:16].replace('T', ' ')}: {change.word}")

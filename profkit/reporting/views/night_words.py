@@ -1,4 +1,4 @@
-"""The sentences of a night, made of its codes and values: why a metric, a workload and the night came out so."""
+"""The sentences of a night's report: why each metric, each workload and the night came out so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNMEASURED = ("not-measured", "nothing-gates", "not-valid")
 
 
 def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
-    """Return why a metric's outcome is what it is; `pairs` are those of its workload."""
+    """Return why a metric has its outcome; `pairs` are the paired runs of its workload."""
     pairs = pairs if pairs is not None else NightPairs()
     if metric.code == NOT_COMPARED:
         return f"not compared: {fact_text(pairs.why)}"
@@ -35,6 +35,7 @@ def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
 
 
 def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
+    """Return the change against the good commit, with the number of pairs, the doubts, and since when it lasts."""
     change, base, pairing = metric.change, (metric.good_commit or "")[:12], pairs.pairing
     size = size_text(change) if change is not None else "no interval"
     if metric.code == EXACTLY and metric.value is not None:
@@ -57,7 +58,7 @@ def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
 
 
 def _by_past(metric: MetricOutcome, code: str) -> str:
-    """Return the sentence on what the past nights say."""
+    """Return the sentence for what a metric's past nights say, by the code of its outcome."""
     if code == "not-valid" and metric.reason is not None:
         return fact_text(metric.reason)
     value, unit = format_quantity(metric.value, metric.unit), metric.unit
@@ -79,6 +80,7 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
 
 
 def _size(value: float | None, expected: float | None, unit: str) -> str:
+    """Return how far a value is from the expected one: `4.1 % above 1.02 ms`, in its unit where 0 is expected."""
     if expected is None or value is None:
         return "with nothing to compare it with"
     away = "above" if value >= expected else "below"
@@ -91,7 +93,7 @@ def _size(value: float | None, expected: float | None, unit: str) -> str:
 
 
 def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> str:
-    """Return why a workload's outcome is what it is; `interrupted`: the night was."""
+    """Return why a workload has its outcome; `interrupted` says that the night was interrupted."""
     if workload.code == MISSED_TARGET:
         return missed_targets(workload)[0]
     deciding = next((m for m in workload.metrics if m.gates), None)
@@ -107,12 +109,12 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
 
 
 def name_of(metric: MetricOutcome) -> str:
-    """Return the metric, and where it was measured if that is not the run."""
+    """Return the metric's name, and its scope where that is not the whole run."""
     return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric
 
 
 def missed_targets(workload: WorkloadOutcome) -> list[str]:
-    """Targets that failed, with the reason of each."""
+    """Return a line for each target that failed: its threshold and the reason."""
     return [
         f"target {v.target} ({threshold_text(v)}): {fact_text(v.reason)}"
         for v in workload.verdicts
@@ -121,13 +123,19 @@ def missed_targets(workload: WorkloadOutcome) -> list[str]:
 
 
 def short_reason(reason: str) -> str:
-    """A reason in one line: where it ends with what a program printed, that ends with its last line, in quotes."""
+    """Return a reason as one line.
+
+    That is its first line, followed by the last line that a program printed, shortened and in quotes.
+    """
     first, *printed = [line.strip() for line in reason.splitlines() if line.strip()] or [""]
     return f'{first} "{shorten(printed[-1], _SAID)}"' if printed else " ".join(first.split())
 
 
 def night_reason(night: Night) -> str:
-    """One sentence: the worst of all workloads, and how many are as bad."""
+    """Return one sentence for the night: its worst workload, and how many others have the same outcome.
+
+    Where every workload passed, it is the smallest change that would have been detected everywhere.
+    """
     if not night.workloads:
         return "no workload was looked at"
     first = night.workloads[0]
@@ -145,7 +153,10 @@ def night_reason(night: Night) -> str:
 
 
 def night_notes(night: Night) -> list[str]:
-    """Return the notes of the night and of its workloads, what several have once: `parse, small: ...`."""
+    """Return the notes of the night and of its workloads.
+
+    A note that several workloads share is given once: `parse, small: ...`.
+    """
     lines = [*map(fact_text, night.notes)]
     if night.interrupted:
         lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")
@@ -160,7 +171,10 @@ def night_notes(night: Night) -> list[str]:
 
 
 def workload_notes(workload: WorkloadOutcome) -> list[str]:
-    """What is to be noted of one: why its run counts for little, and what of its pairs an outcome does not say."""
+    """Return a workload's notes.
+
+    They say why its single run does not count, and what its outcome leaves out about its pairs.
+    """
     lines: list[str] = []
     pairs = workload.pairs
     if workload.ending == "done" and workload.reason and workload.outcome != "invalid":

@@ -1,4 +1,4 @@
-"""The account of a step as a table: what takes its time, and how near each part is to what the hardware allows."""
+"""The account of a step as a bar and a table: where time goes, and how near each part is to its limit."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _HELD_BY = {
 
 
 def account_section(document: RunDocument) -> Section | None:
-    """Return what follows from the account, its bar, and its table, which a page has further down; None without one."""
+    """Return the account's headline, bar and table, the latter left out on a page; None without an account."""
     account = document.account
     if account is None or not account.rows or account.seconds <= 0:
         return None
@@ -91,7 +91,7 @@ def account_section(document: RunDocument) -> Section | None:
 
 
 def account_rows_section(document: RunDocument) -> PageOnly | None:
-    """Return the table of the account for a page, whose bar leads to its rows; None without one."""
+    """Return the account's table for a page, whose bar links to its rows; None without an account."""
     account = document.account
     if account is None or not account.rows or account.seconds <= 0:
         return None
@@ -100,7 +100,10 @@ def account_rows_section(document: RunDocument) -> PageOnly | None:
 
 
 def step_bars(document: RunDocument, account: Account) -> Iterator[StepBar]:
-    """Yield the account as one bar, whose rows that are too many are one part; nothing where no row takes any time."""
+    """Yield the account as one bar; nothing where no row takes any time.
+
+    Rows beyond `_MOST_PARTS` share one part.
+    """
     rows = [(number, row) for number, row in enumerate(account.rows) if row.seconds > 0]
     whole = sum(row.seconds for _, row in rows)
     if whole <= 0:
@@ -116,7 +119,7 @@ def step_bars(document: RunDocument, account: Account) -> Iterator[StepBar]:
 
 
 def _part(document: RunDocument, account: Account, number: int, whole: float) -> StepPart:
-    """Return a row as a part of the bar; waits of a host are as empty as idle time of a device."""
+    """Return a row as a part of the bar; waits of a host are drawn as empty as idle time of a device."""
     row, folder = account.rows[number], document.workload.folder
     share = row.seconds / whole
     place = "all else" if row.kind == "rest" else row_place(row, folder)
@@ -143,7 +146,7 @@ def _part(document: RunDocument, account: Account, number: int, whole: float) ->
 
 
 def _rows(document: RunDocument, account: Account) -> tuple[Block, ...]:
-    """Return the table, and below it the clock, threads that wait, and the start-up."""
+    """Return the table, and below it the clock, the threads that wait, and the start-up."""
     folder = document.workload.folder
     limited = any(row_limit(row) or _at_limit(row) for row in account.rows)
     columns: list[Column[AccountRow]] = [  # the first five fit into 80 columns
@@ -167,7 +170,7 @@ def _rows(document: RunDocument, account: Account) -> tuple[Block, ...]:
 
 
 def _headline(account: Account, document: RunDocument) -> str:
-    """What the table says: how long it takes, how much of it the hardware needs, and what stands between the two."""
+    """Return how long a step takes, how much of it the hardware needs, and what accounts for the difference."""
     unit, folder = _UNIT[account.unit], document.workload.folder
     seen = f"{account.repeats:,} times" if account.repeats > 1 else "once"
     if account.unit == "iteration":
@@ -198,7 +201,7 @@ def _headline(account: Account, document: RunDocument) -> str:
 
 
 def _growth(account: Account, folder: str) -> str:
-    """That iterations of a loop take longer and longer; nothing where they do not."""
+    """Return the sentence that iterations of a loop take longer and longer; empty where they do not."""
     growth = account.growth
     if growth is None:
         return ""
@@ -210,9 +213,9 @@ def _growth(account: Account, folder: str) -> str:
 
 
 def _run_headline(account: Account, folder: str) -> str:
-    """What a run waits for, where that is much of it; else where most is above its limit, or the row that takes most.
+    """Return what a run waits for; where that is little, the largest saving or the largest row.
 
-    One sentence of the table for each run: a run whose rows have no place at all has none.
+    It is a single sentence, and empty where no row has a place or an operation.
     """
     waits = [(row, WAITS[row.does]) for row in account.rows if row.does is not None and row.does in WAITS]
     seconds: dict[str, float] = {}
@@ -229,9 +232,8 @@ def _run_headline(account: Account, folder: str) -> str:
 def _largest_row(account: Account, folder: str) -> str:
     """Return the row that takes most of a run, and what it waits for.
 
-    Where all rows are small, what the first of them take.
-
-    Empty where no row is of a place or an operation.
+    Where all rows are small, return what the first of them take together. Empty where no row has a place or an
+    operation.
     """
     named = [
         (row, words)
@@ -256,13 +258,13 @@ def _largest_row(account: Account, folder: str) -> str:
 
 
 def _nothing_better(account: Account, document: RunDocument) -> bool:
-    """Return whether no insight promises more than what is left to the limits: with other work more can be won."""
+    """Return whether no insight promises more than the distance to the limits: other work could save more."""
     better = max((one.gain.at_most for one in document.insights if one.gain is not None), default=0.0)
     return better <= 1 - account.least / account.seconds + _MARGIN
 
 
 def _most_to_win(account: Account, folder: str, limits: str) -> str:
-    """Return the row with most seconds above its limit; nothing where it is little, or the device is idle there."""
+    """Return the row with most seconds above its limit; empty where that is little, or the device is idle there."""
     rows = [row for row in account.rows if row.least is not None and row.kind in ("kernel", "idle", "host")]
     most = max(rows, key=lambda row: row.seconds - (row.least or 0.0), default=None)
     if most is None or most.least is None or most.kind == "idle":
@@ -278,23 +280,28 @@ def _most_to_win(account: Account, folder: str, limits: str) -> str:
 
 
 def _share(share: float) -> str:
-    """`████  62 %`."""
+    """Return a share of 0 to 1 as a bar with its percentage: `████  62 %`."""
     bar = "█" * round(_BAR * min(1.0, share)) or "▏"
     return f"{bar:{_BAR}} {100 * share:3.0f} %"
 
 
 def _time(row: AccountRow) -> str:
+    """Return a row's time, with `~` before it where it is estimated."""
     return f"{'~' if row.estimated else ''}{format_quantity(row.seconds, 's')}"
 
 
 def _at_limit(row: AccountRow) -> str:
+    """Return the least time that a row needs at the hardware's limits; empty where it is not known.
+
+    It is `0` where less than a millionth of the row's time is needed: rounding leaves as much.
+    """
     if row.least is None or row.kind == "rest":
         return ""
     return format_quantity(row.least, "s") if row.least >= _NOTHING * row.seconds > 0 else "0"
 
 
 def row_place(row: AccountRow, folder: str) -> str:
-    """Return where a row is, in as many characters as its column has: `forward train.py:12`."""
+    """Return a row's place, cut to the width of its column: `forward train.py:12`."""
     text = where_text(row.where, folder)
     if len(text) <= _PLACE or row.where.file is None:
         return text[:_PLACE]
@@ -303,7 +310,7 @@ def row_place(row: AccountRow, folder: str) -> str:
 
 
 def row_what(row: AccountRow, width: int = _WHAT) -> str:
-    """`3 x mm [4096,768] x [768,50257] bf16, cuBLAS`; `GPU idle: the host launches 189 kernels`."""
+    """Return `3 x mm [4096,768] x [768,50257] bf16, cuBLAS` or `GPU idle: the host launches 189 kernels`."""
     if row.kind == "rest":
         return ""
     if row.kind == "copy":
@@ -340,7 +347,10 @@ _SHAPES = re.compile(r"\[[\d,]+\]")
 
 
 def _operation(text: str) -> str:
-    """`causal attention [8,12,512,64]`, `convolution 3x3 stride 2 [64,3,96,96]`; any other without its namespace."""
+    """Return an operation in brief: `causal attention [8,12,512,64]`, `convolution 3x3 stride 2 [64,3,96,96]`.
+
+    Any other operation only loses its `aten::` namespace.
+    """
     shapes = _SHAPES.findall(text)
     attention = _ATTENTION.match(text)
     if attention is not None and len(shapes) >= 3:
@@ -359,9 +369,9 @@ def _operation(text: str) -> str:
 
 
 def row_text(document: RunDocument, account: Account, row: AccountRow, folder: str) -> Text:
-    """Return what a row is: an operation, or what the place does, as the list of places says it.
+    """Return what a row is: an operation, or what the place does, in the words of the list of places.
 
-    Behind an operation the line of a library that calls it, to which that of the program leads.
+    An operation is followed by the library's line that calls it, which the program's line leads to.
     """
     if row.kind != "host" or row.library is not None:
         below = where_text(replace(row.below, function=None), folder)
@@ -385,9 +395,10 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
 
 
 def _of_one(spot: HotSpot, repeats: int) -> HotSpot:
-    """Return a place with the calls of one iteration; without those that not each one makes."""
+    """Return a place with the calls per iteration; counts below 1.5 per iteration are dropped."""
 
     def part(calls: int | None) -> int | None:
+        """Return the calls per iteration, rounded; None where not every iteration makes them."""
         return round(calls / repeats) if calls and calls >= 1.5 * repeats else None
 
     under = replace(spot.under, calls=part(spot.under.calls)) if spot.under is not None else None
@@ -395,7 +406,7 @@ def _of_one(spot: HotSpot, repeats: int) -> HotSpot:
 
 
 def row_limit(row: AccountRow) -> str:
-    """`tensor 97 %`; what the device waits for, where it is idle."""
+    """Return the busiest unit, `tensor 97 %`; for idle time of the device `host` where its place is known."""
     if row.kind == "idle":
         return "host" if row.where.file is not None else ""
     if row.limit is None or row.busy is None:
@@ -404,7 +415,10 @@ def row_limit(row: AccountRow) -> str:
 
 
 def _clock(account: Account) -> str | None:
-    """`clock 1.49 of 1.98 GHz: held by the power limit`, with both peaks where they differ; None without samples."""
+    """Return `clock 1.49 of 1.98 GHz: held by the power limit`; None without samples of the clock.
+
+    It adds the share of the tensor and FP32 peaks at that clock and of the data sheet's, where both are known.
+    """
     clock = account.clock
     if clock is None:
         return None
@@ -422,7 +436,10 @@ def _clock(account: Account) -> str | None:
 
 
 def _waiting_threads(account: Account) -> str | None:
-    """Return what the rows do not show: they have the time of the thread that the program waits for."""
+    """Return the share of processor time in threads that wait for each other; None where it is below 5 %.
+
+    The rows do not show it: they have the time of the thread that the program waits for.
+    """
     if account.waiting_threads < _BARRIERS:
         return None
     share = percent_text(100 * account.waiting_threads)
@@ -430,7 +447,7 @@ def _waiting_threads(account: Account) -> str | None:
 
 
 def _start_up(document: RunDocument, account: Account) -> str | None:
-    """`start-up, not in the table: 12.7 s (import torch 10.4 s)`; None where that is not known."""
+    """Return `start-up, not in the table: 12.7 s (import torch 10.4 s)`; None where it is not known."""
     split = document.time_split
     seconds = account.outside or (split.startup if split is not None and account.unit != "run" else None)
     if not seconds:
@@ -441,6 +458,7 @@ def _start_up(document: RunDocument, account: Account) -> str | None:
 
 
 def _start_part(row: AccountRow, folder: str) -> str:
+    """Return a part of the start-up: `import torch`, or its place."""
     if row.does == "import":
         return f"import {row.what}" if row.what else "imports"
     return where_text(row.where, folder)

@@ -1,4 +1,4 @@
-"""Memory over time on a run's page: the process and the device, the steps, the peak and the lines that hold most."""
+"""Memory over time on a run's page: process and device, steps, peak, and the lines that hold most."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ _CHARTS = (
 
 
 def memory_section(document: RunDocument) -> PageOnly | None:
-    """Return a chart of the process, one of the device, and the lines that held most.
-
-    None where nothing was looked at.
-    """
+    """Return charts of the process's and the device's memory and the lines that held most; None without samples."""
     charts = [chart for title, kinds in _CHARTS if (chart := _chart(document, title, kinds)) is not None]
     if not charts:
         return None
@@ -41,6 +38,7 @@ def memory_section(document: RunDocument) -> PageOnly | None:
 
 
 def _note(with_device: bool) -> str:
+    """Return how to read the charts; `with_device` adds which run the device's samples are of."""
     said = ["Looked at now and then: a peak between two looks is drawn as a line alone."]
     if with_device:
         said.append("The device's is of the run that recorded operations, from the first use of CUDA on.")
@@ -48,7 +46,7 @@ def _note(with_device: bool) -> str:
 
 
 def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) -> Chart | None:
-    """Return the series of these kinds as areas, the highest behind the others, with the steps and the peak."""
+    """Return the series of these kinds as areas, with the steps and the peak; None where none has two samples."""
     shown = [(name, series) for kind, name in kinds for series in document.memory if series.kind == kind]
     known = [(name, looks, series) for name, series in shown if len(looks := _looks(series)) > 1]
     if not known:
@@ -88,13 +86,16 @@ def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) 
 
 
 def _binary_ticks(high: float) -> tuple[Tick, ...]:
-    """At most six ticks, at multiples of a power of two: round as MiB are."""
+    """Return at most about six ticks, in bytes, at multiples of a power of two: round numbers of MiB."""
     step = 2.0 ** ceil(log2(high / 5))
     return tuple(Tick(step * n, format_quantity(step * n, "B")) for n in range(int(high / step) + 1))
 
 
 def _looks(series: MemorySeries) -> tuple[tuple[float, float], ...]:
-    """Its looks in their order, without any that is none; a file may hold anything."""
+    """Return a series' samples (seconds, bytes) in order of time, without values that cannot be sizes or times.
+
+    A file may hold anything. Of more than `_MOST_LOOKS` samples the largest of each group is kept.
+    """
     pairs = sorted(zip(series.seconds, series.bytes, strict=False))
     fine = [
         (at, size)
@@ -107,7 +108,7 @@ def _looks(series: MemorySeries) -> tuple[tuple[float, float], ...]:
 
 
 def _steps(document: RunDocument, end: float, high: float) -> Iterator[AnyMark]:
-    """Yield when the steps ran, as an area: where each of them began within it was not recorded."""
+    """Yield the time of the steps as an area with a label; when each of them began was not recorded."""
     split = document.time_split
     if split is None or not split.steady or not split.startup or not split.repeats:
         return
@@ -120,7 +121,7 @@ def _steps(document: RunDocument, end: float, high: float) -> Iterator[AnyMark]:
 
 
 def _single_steps(steps: Sequence[float], end: float, high: float) -> Iterator[AnyMark]:
-    """Yield a line where each entry of the region began; of more than can be told apart every so many."""
+    """Yield a line where each entry of the region began; of more than `_MOST_STEPS` only every n-th."""
     known = [at for at in steps if isfinite(at) and 0 <= at <= end]
     every = -(-len(known) // _MOST_STEPS) or 1
     shown = known[::every]
@@ -133,7 +134,10 @@ def _single_steps(steps: Sequence[float], end: float, high: float) -> Iterator[A
 
 
 def _holding_lines(document: RunDocument) -> Iterator[str]:
-    """`Python's objects at their peak: train.py:9, 34 MiB`; lines of the device's tensors, where those were told."""
+    """Yield `Python's objects of train.py:9: 34 MiB` for the largest lines, then those of the device's tensors.
+
+    At most `_LINES` of each; lines of the device only where its allocations were recorded.
+    """
     folder = document.workload.folder
     top = document.allocations.top if document.allocations is not None else ()
     largest = max((one.size for one in top), default=0)

@@ -1,4 +1,4 @@
-"""The roofline of a run on its page: what runs, below what the machine can do, and the same as a table."""
+"""The roofline of a run on its page: what ran, below the machine's limits, and the same as a table."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TARGETS = (("roofline", True), ("memory-bandwidth", False))
 
 
 def roofline_section(document: RunDocument) -> PageOnly | None:
-    """Return the chart with its table; a sentence where roofs are known and nothing can be drawn.
+    """Return the roofline chart with its table; None where no roofs are known.
 
-    None without roofs.
+    Where roofs are known but no point can be drawn, the section only says why.
     """
     model = roofline_model(document)
     if model is None:
@@ -47,7 +47,7 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
 
 
 def _note(model: RooflineModel, shown: Sequence[RooflinePoint]) -> str:
-    """Return how to read it, and what the roofs are."""
+    """Return how to read the chart, and at which clock the tensor cores' roof is drawn."""
     said = ["The larger a mark, the more time; the nearer to its roof, the less is left."]
     if any(one.counted for one in shown):
         said.append("Filled: counted.")
@@ -61,7 +61,7 @@ def _note(model: RooflineModel, shown: Sequence[RooflinePoint]) -> str:
 
 
 def _chart(document: RunDocument, model: RooflineModel, shown: Sequence[RooflinePoint]) -> Chart:
-    """Roofs, the target below them, and a mark for each point; both axes are logarithmic."""
+    """Return the chart of the roofs, the target below them, and a mark for each point; both axes are logarithmic."""
     ridges = [peak / model.bandwidth for peak in model.arithmetic.values()]
     across = [*(one.intensity for one in shown), *ridges]
     left, right = _range(across)
@@ -102,9 +102,10 @@ def _roofs(
     bytes_: float = 1.0,
     flop: float = 1.0,
 ) -> Iterator[Line]:
-    """Yield a line for each kind of arithmetic from the slope of DRAM on, and that slope up to the highest of them.
+    """Yield the slope of DRAM up to the highest peak, and a level line for each arithmetic peak.
 
-    `bytes_` and `flop` are the shares of the roofs at which a target stands; `of` names it.
+    `bytes_` and `flop` scale both roofs, to draw a target as a share of them; `of` is that target's name, empty
+    for the roofs themselves.
     """
     bandwidth = bytes_ * model.bandwidth
     peaks = {kind: flop * peak for kind, peak in model.arithmetic.items()} if flop else {}
@@ -122,7 +123,7 @@ def _roofs(
 def _target(
     document: RunDocument, model: RooflineModel, left: float, right: float, low: float
 ) -> Iterator[Line]:
-    """The target of the run as a line: a share of both roofs, else of DRAM's."""
+    """Yield the run's target as lines at its share of both roofs, else of DRAM's slope."""
     for name, both in _TARGETS:
         verdict = next((v for v in document.verdicts if v.target == name and v.threshold is not None), None)
         if verdict is None or verdict.threshold is None or not 0 < verdict.threshold.value < 100:
@@ -139,16 +140,20 @@ def _target(
 
 
 def _radius(share: float) -> float:
-    """Return the area grows with the time."""
+    """Return a mark's radius, such that its area grows with the share of the time."""
     return sqrt(_SMALLEST**2 + min(1.0, max(0.0, share)) * (_LARGEST**2 - _SMALLEST**2))
 
 
 def _style(point: RooflinePoint) -> str:
+    """Return the mark's style: filled where the work was counted, hollow where it follows from the shapes."""
     return "mark" if point.counted else "mark hollow"
 
 
 def _told(document: RunDocument, model: RooflineModel, point: RooflinePoint) -> str:
-    """`softmax at train.py:9: 47 % of the GPU time; 1.13 FLOP/B, 2.86 TFLOP/s, 76 % of what its roofs allow`."""
+    """Return a mark's text: `softmax at train.py:9: 47 % of the GPU time; 1.13 FLOP/B, 2.86 TFLOP/s, ...`.
+
+    It ends with the share reached of what the point's roofs allow.
+    """
     place = where_text(point.where, document.workload.folder)
     where = f" at {place}" if place and point.where.file else ""
     reached = percent_text(100 * point.rate / model.attainable(point))
@@ -160,6 +165,7 @@ def _told(document: RunDocument, model: RooflineModel, point: RooflinePoint) -> 
 
 
 def _table(document: RunDocument, model: RooflineModel, shown: Sequence[RooflinePoint]) -> DataTable:
+    """Return the drawn points as a table, numbered like their marks."""
     folder = document.workload.folder
     numbers = {id(one): number for number, one in enumerate(shown, 1)}
     columns: list[Column[RooflinePoint]] = [
@@ -178,19 +184,20 @@ def _table(document: RunDocument, model: RooflineModel, shown: Sequence[Roofline
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
-    """Some room around the values, and at least two decades: in a smaller part the roofs have no shape."""
+    """Return an axis range with room around the values, of at least two decades: in less the roofs have no shape."""
     high = max(values) * _ROOM
     return min(min(values) / _ROOM, high / 100), high
 
 
 def _decades(low: float, high: float) -> tuple[Tick, ...]:
-    """Powers of ten, at most some: `10 G`."""
+    """Return ticks at powers of ten (`10 G`), every so many where there are more than about `_MOST_TICKS`."""
     first, last = ceil(log10(low)), floor(log10(high))
     apart = max(1, ceil((last - first + 1) / _MOST_TICKS))
     return tuple(Tick(10.0**power, _short(10.0**power)) for power in range(first, last + 1, apart))
 
 
 def _short(value: float) -> str:
+    """Return a value in three digits with its SI prefix: `10 G`."""
     for size, prefix in _PREFIXES:
         if value >= size:
             return f"{value / size:.3g} {prefix}"

@@ -1,4 +1,4 @@
-"""The changes that were tried: what each was, what became of the time, and whether the output stayed the same."""
+"""The trials of a run: each change that was tried, its effect on the time, and on the output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMMON: tuple[TrialName, ...] = ("threads", "tf32", "convolutions", "loader", "
 
 
 def trials_section(document: RunDocument) -> Detail | Section | None:
-    """All trials as a table, which a short screen has as a line for each that says something beyond the findings."""
+    """Return all trials as a table; a short screen has a line for each that says something beyond the findings."""
     if not document.trials:
         return None
     columns: list[Column[TriedChange]] = [
@@ -58,7 +58,11 @@ def trials_section(document: RunDocument) -> Detail | Section | None:
 
 
 def trial_line(trial: TriedChange) -> str | None:
-    """Return what a short screen says of a trial that is no finding: slower where the advice is common, or open."""
+    """Return a short screen's line for a trial; None where it adds nothing to the findings.
+
+    It names common advice that made the program slower, trials without a decision, and those that change the
+    output.
+    """
     title = trial_title(trial)
     if trial.state == "slower" and trial.name in _COMMON:  # the times of one run are chance
         return f"{title}: {f'{_ratio(trial)} slower' if trial.pairs else 'slower in one run'}"
@@ -70,7 +74,10 @@ def trial_line(trial: TriedChange) -> str | None:
 
 
 def trial_title(trial: TriedChange) -> str:
-    """Return `other threads for linear algebra (OMP_NUM_THREADS=1)`."""
+    """Return what a trial changes: `other threads for linear algebra (1)`.
+
+    The number is OMP_NUM_THREADS; where results are kept, the function follows instead.
+    """
     name = CHANGES.get(trial.name, trial.name)
     if trial.name == "threads":
         return f"{name} ({trial.settings.get('OMP_NUM_THREADS', '?')})"
@@ -78,13 +85,14 @@ def trial_title(trial: TriedChange) -> str:
 
 
 def _ratio(trial: TriedChange) -> str:
-    """Return by how much the times differ: `19 %`."""
+    """Return by how much the times before and after differ: `19 %`."""
     if not trial.before or trial.after is None:
         return ""
     return f"{format_percent(100 * abs(trial.after / trial.before - 1))} %"
 
 
 def _change(trial: TriedChange) -> str:
+    """Return the change of the time with its interval: `-12 % (-14 to -10)`; empty where it is not known."""
     if trial.ratio is None or trial.low is None or trial.high is None:
         return ""
     low, middle, high = (100 * (one - 1) for one in (trial.low, trial.ratio, trial.high))
@@ -92,5 +100,6 @@ def _change(trial: TriedChange) -> str:
 
 
 def _result(trial: TriedChange) -> str:
+    """Return a trial's state in words, with its reason where there is one."""
     state = _STATES.get(trial.state, trial.state)
     return f"{state}: {fact_text(trial.reason)}" if trial.reason is not None else state

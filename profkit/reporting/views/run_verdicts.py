@@ -1,4 +1,4 @@
-"""The verdicts of a run: each target with its value, threshold and mark in a line, and in sentences what they mean."""
+"""Sections for a run's verdicts: a row per target with value, threshold and mark, and explanations."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _KERNEL = 18  # characters of a kernel's name beside a verdict
 
 
 def targets_section(document: RunDocument, *, verdicts: bool = False) -> Section | None:
-    """Return a line for each target, and below the table, folded, why each verdict is what it is and what to try.
+    """Return a row for each target, with a folded explanation of each verdict and what to try below the table.
 
-    A page has the sentences further down; a short screen leaves them out unless it is asked for `verdicts`. Returns
-    None of a run without a verdict.
+    A page has the explanations further down. A short screen leaves them out unless `verdicts` is set. Returns
+    None for a run without verdicts.
     """
     table = _targets_table(document)
     why = _sentences(document, fold=Fold.OPEN if verdicts else Fold.FOLDED)
@@ -60,10 +60,10 @@ def targets_section(document: RunDocument, *, verdicts: bool = False) -> Section
 
 
 def _targets_table(document: RunDocument) -> Section | None:
-    """Return a line for each target on the run or its regions: value, threshold, mark, and why it is not judged.
+    """Return a row for each target on the run or its regions: value, threshold, and outcome with its reason.
 
-    The order is that of the targets, so that each number stands at the same place in every run. Of a GPU's kernels the
-    number is that of one: of those that decide the one that takes most time.
+    Rows keep the order of the targets, so that each number is at the same place in every run. On a GPU the number
+    is that of a single kernel: of those that decide the verdict, the one that takes most time.
     """
     whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
     if not whole:
@@ -100,9 +100,9 @@ def _targets_table(document: RunDocument) -> Section | None:
 
 
 def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict | None:
-    """Return, of the kernels that are judged like the run, the one that takes most time; None where none is.
+    """Return the kernel verdict with most time among those that agree with the run's verdict; None without one.
 
-    Where too few were counted for a verdict on the run, it is the largest that was: its number is known.
+    Where the run's verdict is unknown and no kernel's is, it is the largest kernel whose value is known.
     """
     if verdict.scope.kind != "run":
         return None
@@ -123,9 +123,10 @@ _IDLE = 1.0  # %: a unit that does less is not named
 
 
 def _whose(main: Verdict | None, document: RunDocument) -> Text:
-    """`Of sgemm, 83.2 % of the GPU time, where no other is named.`; nothing where no kernel was judged.
+    """Return `Of sgemm, 83.2 % of the GPU time, where no other is named.`; empty where no kernel was judged.
 
-    Behind it how busy its tensor cores, its caches and DRAM are: most of that is no target where another unit limits.
+    Append how busy the kernel's tensor cores, caches and DRAM are, in % of their peaks: most of these are no
+    targets where another unit limits the kernel.
     """
     if main is None:
         return ""
@@ -147,7 +148,10 @@ def _whose(main: Verdict | None, document: RunDocument) -> Text:
 
 
 def _of_place(verdicts: Sequence[Verdict], document: RunDocument) -> Text:
-    """`L1, L2 and SIMD are those of relax, graph.cpp:41: 83.2 % of the time.`; nothing where none is of a place."""
+    """Return `L1, L2 and SIMD are those of relax, graph.cpp:41: 83.2 % of the time.`.
+
+    Empty where no verdict is on a single function.
+    """
     placed = [verdict for verdict in verdicts if verdict.reason.code == "in-function"]
     if not placed:
         return ""
@@ -173,14 +177,14 @@ _PLACE = 40  # characters of a function's name
 
 
 def _name(verdict: Verdict, *, several: bool) -> Text:
-    """Return the mark and the name of the target, with its region where there are several."""
+    """Return the mark and the name of the target, followed by its region where there are several."""
     status = VERDICTS[verdict.verdict].status
     place = f" in {verdict.scope.name}" if several and verdict.scope.name else ""
     return (Span(f"{status.sign} ", Style.STRONG, status), verdict.target, soft(place))
 
 
 def _threshold(verdict: Verdict) -> str:
-    """Return `< 5 %`, and `> 2` of instructions per cycle: the target's name is that unit."""
+    """Return `< 5 %`; for instructions per cycle `> 2`, since the target's name already is the unit."""
     limit = verdict.threshold
     if limit is None or limit.unit != "instructions/cycle":
         return threshold_text(verdict)
@@ -188,10 +192,10 @@ def _threshold(verdict: Verdict) -> str:
 
 
 def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | None) -> Text:
-    """Return `met`, `missed in sgemm`, or why it is not judged; why a value beyond the threshold counts as met.
+    """Return `met`, `missed in sgemm`, or why the target is not judged or counts as met beyond its threshold.
 
-    `of` is the verdict on the kernel whose number it is, `place` that kernel where it has to be named, and `finding`
-    the number of the finding that says what to change.
+    `of` is the verdict on the kernel whose number is shown, `place` that kernel where it has to be named, and
+    `finding` the number of the finding that says what to change.
     """
     word, limit = OUTCOMES[verdict.verdict], verdict.threshold
     why = brief_reason((of if of.verdict == verdict.verdict else verdict).reason)
@@ -210,37 +214,45 @@ def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | 
 
 
 def _with_fix(why: str, verdict: Verdict) -> str:
-    """Return `did not fit: --budget 46`, where the option that changes it stands beside it in one line."""
+    """Return `did not fit: --budget 46`: the reason, with the option that fixes it where both fit into one line."""
     whole = f"{why}: {fix_option(verdict)}"
     return whole if fix_option(verdict) and len(whole) <= BRIEF else why
 
 
 def fix_option(verdict: Verdict) -> str:
-    """Return the option that makes a value known which is not (`--budget 46`); empty where no option does."""
+    """Return the option that makes an unknown value known (`--budget 46`); empty where no option does."""
     fix = next(iter(verdict.advice), "") if verdict.verdict == "unknown" else ""
     return fix if fix.startswith("--") else ""
 
 
 def _sentences(document: RunDocument, fold: Fold = Fold.FOLDED) -> tuple[Section, ...]:
-    """Return why the run's verdicts are what they are, with what to try; then those on its functions or kernels."""
+    """Return why the run's verdicts are what they are, with what to try.
+
+    The verdicts on its functions or kernels follow.
+    """
     whole = _whole_statuses(document)
     why = Section("Why, and what to try", whole, fold=fold)
     return (*((why,) if whole else ()), *_inner_verdicts(document))
 
 
 def verdicts_of_page(document: RunDocument) -> Iterator[PageOnly]:
-    """Yield the same for a page, whose table of targets stands further up."""
+    """Yield the explanations of the verdicts for a page, whose table of targets is further up."""
     if blocks := _sentences(document):
         yield PageOnly((Section("Targets, one by one", blocks, anchor="verdicts"),))
 
 
 def _whole_statuses(document: RunDocument) -> tuple[Statuses, ...]:
+    """Return the verdicts on the run and its regions as one block; empty where there are none."""
     whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
     return (Statuses(tuple(_rows(whole, _by_place(document)))),) if whole else ()
 
 
 def _inner_verdicts(document: RunDocument) -> Iterator[Section]:
-    """Verdicts on single functions or kernels, folded, the worst first."""
+    """Yield a folded section with the verdicts on single functions or kernels, worst first.
+
+    It shows at most `_MOST_VERDICTS` of them. Advice is left out for targets that already failed or are unknown
+    on the whole run.
+    """
     inner = [v for v in document.verdicts if v.scope.kind not in ("run", "region")]
     if not inner:
         return
@@ -260,7 +272,10 @@ def _inner_verdicts(document: RunDocument) -> Iterator[Section]:
 
 
 def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
-    """Readings by metric and scope: those of summaries too, which were made of the others."""
+    """Return the readings by metric and scope, including those of summaries, which derive from the others.
+
+    The first reading of a key wins, unless it has no value.
+    """
     by_place: dict[tuple[str, Scope], Reading] = {}
     for reading in (*document.readings, *(r for s in document.summaries for r in s.readings)):
         key = (reading.metric, reading.scope)
@@ -270,7 +285,7 @@ def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
 
 
 def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Reading]) -> Iterator[StatusRow]:
-    """Yield a row for each verdict, worst first; those that one cause left unknown share one."""
+    """Yield a row for each verdict, worst first; unknown verdicts with a common cause share one row."""
     several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
     causes = common_causes(verdicts)
     for verdict in worst_first(verdicts):
@@ -287,7 +302,10 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
 
 
 def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
-    """With its threshold, and its number with its source: the reading that it was judged by, where one holds it."""
+    """Return a verdict's row: its reason, value with source, threshold and scope.
+
+    It has the advice only where the verdict is a failure or unknown.
+    """
     word = verdict.verdict
     return StatusRow(
         VERDICTS[word].status,
@@ -302,7 +320,7 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
 
 
 def _value(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Text:
-    """Return the number that was judged, with the source of the reading that holds it; empty where there is none."""
+    """Return the judged number with the source of the reading that holds it; empty where there is none."""
     reading = readings.get((verdict.metric, verdict.scope))
     if reading is not None and verdict.reason.code == "in-function" and reading.value != verdict.value:
         return verdict_span(verdict)
