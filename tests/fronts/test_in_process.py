@@ -210,7 +210,7 @@ def test_calls_of_a_decorated_function_add_up_to_one_page_at_the_end() -> None:
     assert "in 2 calls, " in rest or "in 2 calls, " in often  # those after the third
     taken = re.search(r"Took +([\d.]+) (ms|s) in 150 calls, ", after)
     assert taken is not None  # and not the five that rarely made
-    assert float(taken[1]) * (0.001 if taken[2] == "ms" else 1) >= 0.3
+    assert float(taken[1]) * (0.001 if taken[2] == "ms" else 1) >= 0.2  # a fast machine takes less than 2 ms for each
     assert re.search(r"compute +test_in_process\.py:\d+", " ".join(after.split()))
 
 
@@ -277,7 +277,7 @@ def test_a_row_of_a_with_statement_says_what_it_enters_and_not_contextlib(
     case = unittest.TestCase()
     case._outcome = unittest.case._Outcome()  # type: ignore[attr-defined]  # as while a test runs
     with profkit.profile() as run:
-        for number in range(60_000):
+        for number in range(600_000):  # half a second on a fast machine
             with case.subTest(number=number):
                 pass
     assert "contextlib" not in capsys.readouterr().err
