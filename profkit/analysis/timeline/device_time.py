@@ -21,7 +21,10 @@ PAUSE = 1_000_000  # ns without a launch: no loop that only launches takes as lo
 
 @dataclass
 class Idle:
-    """Fed with what one device did, in the order of the starts. All sums in ns."""
+    """Accumulates the idle time of one device, fed with its activities in the order of their starts.
+
+    All sums are in ns.
+    """
 
     windows: TimeWindows
     seen: dict[int, tuple[int, int]] = field(default_factory=dict)  # windows by number: begin and end
@@ -37,11 +40,14 @@ class Idle:
     _returned: bool = False  # by a large copy to the host
 
     def add(self, start: Any, end: Any, launch: Any, window: Any, returned: Any = None) -> None:
-        """`window` is the number of each activity's window; `launch` -1 where it is not known; `returned` is whether it
-        is a large copy to the host.
+        """Add activities by start, end and launch in ns, and count the gaps in front of them.
 
-        A gap that an activity ends was waiting for the host until the first launch of anything that began later: work
-        that was queued behind an event or a copy is no want of work. Looked for within one call of `add`.
+        `window` is the number of each activity's window; `launch` is -1 where it is not known; `returned` tells which
+        activities are large copies to the host.
+
+        The part of a gap before the first launch of this or any later activity was spent waiting for the host. The
+        rest was not: work that is queued behind an event or a copy has been launched. Later activities are considered
+        within one call of `add` only.
         """
         import numpy as np
 
@@ -93,7 +99,7 @@ class Idle:
         self.seen[self._window] = self._begin, self._until
 
     def _lack(self, gaps: Sequence[int]) -> None:
-        """Time before the first and after the last work, for which nothing was launched."""
+        """Count gaps (in ns) before the first or after the last work, for which nothing was launched."""
         self.idle += sum(gaps)
         self.judged += sum(gaps)
         self.starved += sum(gaps)
@@ -101,17 +107,20 @@ class Idle:
         self.pauses += [gap for gap in gaps if gap > PAUSE]
 
     def finish(self) -> dict[int, tuple[int, int]]:
-        """Begin and end of each window as this device saw it, in ns, once all has been added."""
+        """Close the open window and return the begin and end of each window as this device saw it, in ns."""
         self._leave()
         self._window = -1
         return self.seen
 
     def worked(self) -> int:
-        """For how long something ran, in ns, once all has been added."""
+        """Return for how many ns something ran. Call it once all activities have been added."""
         return sum(end - begin for begin, end in self.finish().values()) - self.idle
 
     def among(self, windows: dict[int, tuple[int, int]]) -> tuple[int, int]:
-        """`(span, busy)` in ns over windows that other devices saw, too: what is not its own it had nothing to do."""
+        """Return `(span, busy)` in ns over `windows`, which several devices saw.
+
+        Time in them that is not in this device's own windows is added to its sums as a lack of work.
+        """
         own = self.finish()
         gaps = [
             gap
@@ -124,7 +133,7 @@ class Idle:
 
 
 def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
-    """Return the windows as the devices together saw them: from the earliest begin to the latest end."""
+    """Return the windows as all devices saw them: from the earliest begin to the latest end, in ns."""
     windows: dict[int, tuple[int, int]] = {}
     for device in devices:
         for number, (begin, end) in device.finish().items():
@@ -134,9 +143,10 @@ def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
 
 
 def host_pauses(devices: Sequence[Idle]) -> HostPauses | None:
-    """Return what was idle for over a millisecond each time because the host had launched nothing; None.
+    """Return the pauses of over a millisecond each in which the host had launched nothing.
 
-    That is not known.
+    The number is that of the device with most pauses, seconds are means over the devices. None where no gap could
+    be attributed because launches are not known.
     """
     if not sum(device.judged for device in devices):
         return None
@@ -150,7 +160,7 @@ def host_pauses(devices: Sequence[Idle]) -> HostPauses | None:
 
 
 class CommunicationSums:
-    """Fed with the kernels of each device, in the order of their starts."""
+    """Sums up the NCCL kernels of each device, fed with all kernels in the order of their starts."""
 
     def __init__(self, configurations: list[Kernel], windows: TimeWindows) -> None:
         self._table, self._windows = configurations, windows
@@ -162,7 +172,10 @@ class CommunicationSums:
         self._durations = Durations()  # by configuration
 
     def add(self, device: int, rows: Columns, window: Any) -> None:
-        """Kernels of one device (columns ACTIVITY; a graph as a whole is one), with the numbers of their windows."""
+        """Add kernels of one device, with the numbers of their windows.
+
+        `rows` has the columns ACTIVITY; a CUDA graph that was traced as a whole is one row.
+        """
         import numpy as np
 
         if not self._there:
@@ -181,7 +194,11 @@ class CommunicationSums:
             self._durations.add(own["what"], own["end"] - own["start"])
 
     def summed(self, every: dict[int, Idle]) -> Communication | None:
-        """Means over the devices that ran any; `every` is what all their kernels did. None: there are none."""
+        """Return the communication as means over the devices that ran NCCL; None where none did.
+
+        `every` holds by device what all of its kernels did, which tells how much of NCCL's time no other kernel
+        overlapped.
+        """
         if not self._nccl:
             return None
         import numpy as np
@@ -207,10 +224,11 @@ class CommunicationSums:
         )
 
     def _waiting(self, calls: list[Any]) -> list[float] | None:
-        """Of each device the share of its calls' time in which it waits for the last one; None: they cannot be paired.
+        """Return the share (0..1) of each device's NCCL time in which it waits for the last device.
 
-        A call ends on all devices at about the same time. A host that is ahead has launched more of them by the end of
-        what counts: those without a partner are taken for like the others.
+        A call ends on all devices at about the same time, which is how calls are paired. A host that is ahead has
+        launched more of them by the end of what counts: those without a partner are assumed to be like the others.
+        None where the calls cannot be paired.
         """
         import numpy as np
 
@@ -233,7 +251,7 @@ class CommunicationSums:
 
 
 def _nearest(times: Any, wanted: Any) -> Any:
-    """Return where in ascending `times` the one next to each that is wanted stands."""
+    """Return for each value of `wanted` the index of the nearest value in ascending `times`."""
     import numpy as np
 
     after = (

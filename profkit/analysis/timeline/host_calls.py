@@ -22,7 +22,7 @@ CALL_KINDS: tuple[MarkKind, ...] = ("launch", "wait", "copy", "memory", "call")
 
 
 def call_kind(name: str) -> MarkKind:
-    """Return what a call of a device's library is for.
+    """Return what a call of a device's library is for, by its name.
 
     >>> call_kind("cudaStreamSynchronize"), call_kind("cuLaunchKernel"), call_kind("cudaMemcpyAsync")
     ('wait', 'launch', 'copy')
@@ -34,13 +34,16 @@ def call_kind(name: str) -> MarkKind:
 
 @dataclass
 class HostTime:
-    """How long a host was in calls of each kind up to any moment. Calls of several threads at a time count once."""
+    """How long a host had been in calls of each kind by any moment.
+
+    Where calls of several threads overlap, the time counts once.
+    """
 
     _points: dict[MarkKind, tuple[Any, Any]]
 
     @staticmethod
     def of(calls: Mapping[MarkKind, Marks]) -> HostTime:
-        """Of the calls of each kind, by their starts."""
+        """Build the sums from the calls of each kind, which are ordered by their starts."""
         import numpy as np
 
         points: dict[MarkKind, tuple[Any, Any]] = {}
@@ -56,7 +59,7 @@ class HostTime:
         return HostTime(points)
 
     def between(self, begin: Any, end: Any) -> Any:
-        """Return the ns in calls of each of CALL_KINDS (rows) from `begin` to `end` (columns)."""
+        """Return the ns in calls of each of CALL_KINDS (rows) for each stretch from `begin` to `end` (columns)."""
         import numpy as np
 
         rows = np.zeros((len(CALL_KINDS), len(begin)))

@@ -32,7 +32,7 @@ _MOST_PARTS = 32  # that wait before they are merged
 
 
 class DurationSums(NamedTuple):
-    """Of one group; times in ns. The median of an even number is the mean of the middle two."""
+    """Sums over one group, in ns. The median of an even number is the mean of the middle two."""
 
     counted: int
     total: int
@@ -42,7 +42,7 @@ class DurationSums(NamedTuple):
 
 
 class Durations:
-    """Counts how often each duration came in each group."""
+    """Counts how often each duration occurs in each group."""
 
     def __init__(self) -> None:
         self._parts: list[
@@ -50,7 +50,7 @@ class Durations:
         ] = []  # groups with durations as one number, and how often each came
 
     def add(self, groups: NDArray[np.integer[Any]], durations: NDArray[np.int64]) -> None:
-        """One duration in ns per entry, with the number of its group."""
+        """Add one duration in ns per entry, with the number of its group."""
         import numpy as np
 
         if not len(groups):
@@ -62,7 +62,7 @@ class Durations:
             self._parts = [self._merged()]
 
     def summed(self) -> dict[int, DurationSums]:
-        """Return the sums of each group."""
+        """Return the sums of each group, by the group's number."""
         import numpy as np
 
         if not self._parts:
@@ -95,7 +95,7 @@ MOST_SETUP = 1024  # configurations that were launched in the set-up alone
 
 
 class KernelSums:
-    """Fed with kernels in the order of their starts."""
+    """Sums up kernels by launch configuration, fed with kernels in the order of their starts."""
 
     def __init__(self, configurations: list[Kernel]) -> None:
         self._table = configurations
@@ -109,7 +109,7 @@ class KernelSums:
         self._setup: int | None = None  # ns of these; None: there were none
 
     def add(self, rows: Columns, ordinal: Any) -> None:
-        """Kernels that count (columns ACTIVITY), each with its number among all kernels."""
+        """Add kernels that count (columns ACTIVITY), each with its number among all kernels."""
         import numpy as np
 
         what = rows["what"]
@@ -129,20 +129,23 @@ class KernelSums:
         self._sequence += zip(mine["what"].tolist(), seconds.tolist(), strict=True)
 
     def sequence(self, kernels: Sequence[KernelTime]) -> tuple[tuple[int, float], ...]:
-        """Of one device its first launches: which of `kernels`, as they were summed, each is, and its seconds."""
+        """Return the first launches of one device, each as its index in `kernels` and its seconds."""
         places = {time.kernel: place for place, time in enumerate(kernels)}
         return tuple((places[self._table[number]], seconds) for number, seconds in self._sequence)
 
     def add_setup(self, rows: Columns) -> None:
-        """Kernels before what counts."""
+        """Add kernels that ran before what counts."""
         self._setup = (self._setup or 0) + int((rows["end"] - rows["start"]).sum())
         self._before.update(rows["what"].tolist())
 
     def summed(
         self, tool: str, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, KernelTime]
     ) -> GpuTrace:
-        """Return the kernels of a trace; `ranges` are those that each configuration was launched in, `operations` its
-        commonest one. Most time first, then most launches of the set-up."""
+        """Return the trace of all kernels that were added, those with most time first.
+
+        `ranges` names, by configuration, the ranges in which it was launched; `operations` holds its most frequent
+        operation. Configurations of the set-up alone are kept apart, those with most launches first.
+        """
         sums = self._durations.summed()
 
         def rank(number: int) -> tuple[int, int, str, str]:
@@ -182,13 +185,13 @@ class KernelSums:
 
 
 class TransferSums:
-    """Fed with copies: by kind how many, their bytes and their ns."""
+    """Sums up the number, bytes and ns of copies by kind."""
 
     def __init__(self) -> None:
         self._kinds: dict[int, tuple[int, int, int]] = {}
 
     def add(self, moved: Columns) -> None:
-        """Copies (columns ACTIVITY)."""
+        """Add copies (columns ACTIVITY)."""
         for kind in set(moved["what"].tolist()):
             rows = moved[moved["what"] == kind]
             count, size, spent = self._kinds.get(kind, (0, 0, 0))
@@ -196,7 +199,7 @@ class TransferSums:
             self._kinds[kind] = count + len(rows), size + int(rows["bytes"].sum()), spent
 
     def summed(self, kinds: Sequence[TransferKind]) -> tuple[Transfer, ...]:
-        """By name, most time first; of each the kinds of memory on the host's side."""
+        """Return the copies by name, most time first, each split by the kind of memory on the host's side."""
         by_name: dict[str, Transfer] = {}
         for number, (count, size, ns) in sorted(self._kinds.items(), key=lambda item: -item[1][2]):
             kind, seconds = kinds[number], ns / 1e9
@@ -221,7 +224,7 @@ SHORTEST = 100_000  # ns: what takes less on the host is the call itself, or a v
 
 
 class HostOperations:
-    """Operations of torch in which nothing is asked of the driver: the host computes them, on tensors of its own."""
+    """Finds operations of torch that call nothing of the driver: the host computes them, on its own tensors."""
 
     def __init__(self, origins: LaunchOrigins, windows: TimeWindows) -> None:
         self._origins, self._windows = origins, windows
@@ -230,7 +233,7 @@ class HostOperations:
         ] = {}  # of each thread the steps in which the driver was asked
 
     def add_calls(self, rows: Any) -> None:
-        """Calls (columns CALL)."""
+        """Note in which operations the driver was called (columns CALL)."""
         import numpy as np
 
         for (process, thread), moments, _ in self._origins.steps():
@@ -239,7 +242,7 @@ class HostOperations:
             self._asked.setdefault((process, thread), set()).update(np.unique(steps).tolist())
 
     def summed(self) -> dict[SourceLine, ApiCall]:
-        """Of each line the operation with most time."""
+        """Return for each line the operation that took most time on the host."""
         import numpy as np
 
         sums: dict[tuple[SourceLine, str], ApiCall] = {}
@@ -261,7 +264,7 @@ class HostOperations:
 
 
 class LineSums:
-    """Fed with the kernels, copies and calls that count."""
+    """Sums up what each line of the program did, fed with the kernels, copies and calls that count."""
 
     def __init__(
         self, ranges: Sequence[Range], windows: TimeWindows, tables: Tables, operations: Sequence[Range] = ()
@@ -274,20 +277,20 @@ class LineSums:
         self._copies: dict[SourceLine, TransferSums] = {}
 
     def add_kernels(self, rows: Columns, origin: Any) -> None:
-        """Kernels (columns ACTIVITY) and the numbers of their origins."""
+        """Add kernels (columns ACTIVITY) with the numbers of their origins."""
         for line, chosen in self._by_line(rows, origin):
             sums = self._kernels.setdefault(line, [0, 0.0])
             sums[0] += len(chosen)
             sums[1] += float((chosen["end"] - chosen["start"]).sum())
 
     def add_copies(self, rows: Columns, when: Any) -> None:
-        """Copies (columns ACTIVITY) and when they were asked for."""
+        """Add copies (columns ACTIVITY) with the times in ns at which they were launched."""
         origin = self.origins.find(when, rows["process"], rows["thread"])
         for line, chosen in self._by_line(rows, origin):
             self._copies.setdefault(line, TransferSums()).add(chosen)
 
     def add_calls(self, rows: Columns) -> None:
-        """Calls (columns CALL)."""
+        """Add calls of the host (columns CALL), of which those that wait for the device are counted."""
         import numpy as np
 
         self._on_host.add_calls(rows)
@@ -314,7 +317,10 @@ class LineSums:
         return found
 
     def summed(self) -> tuple[tuple[GpuLine, ...], float | None]:
-        """Return the lines, and the seconds in which they were recorded."""
+        """Return the lines, most kernel time first, and the seconds over which lines were recorded.
+
+        The seconds are None where no line was recorded.
+        """
         calls: Counter[SourceLine] = Counter()
         spent: Counter[SourceLine] = Counter()
         first, last = 1 << 62, -1

@@ -1,4 +1,7 @@
-"""Lanes of marks out of columns of times: at most so many, those that no screen could tell apart merged."""
+"""Lanes of marks made from columns of times.
+
+Their number is bounded: marks that no screen could tell apart are merged.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ _COARSER = 1.3  # by so much each time that there are too many marks
 
 @dataclass
 class Labels:
-    """The table of labels, and the number of each."""
+    """A table of distinct labels, with the number of each."""
 
     table: list[MarkLabel] = field(default_factory=list)
     _numbers: dict[MarkLabel, int] = field(default_factory=dict)
 
     def number(self, label: MarkLabel) -> int:
-        """Return the place of a label in the table."""
+        """Return the index of a label in the table, adding it where it is new."""
         number = self._numbers.get(label)
         if number is None:
             number = self._numbers[label] = len(self.table)
@@ -32,7 +35,7 @@ class Labels:
 
 @dataclass
 class Marks:
-    """Marks of one lane as columns of ns: begin, end, what each is, of how many things, and their time together."""
+    """Marks of one lane as columns: begin and end (ns), label, number of things merged, and their time (ns)."""
 
     start: Any
     end: Any
@@ -42,7 +45,7 @@ class Marks:
 
     @staticmethod
     def of(start: Any, end: Any, what: Any) -> Marks:
-        """Marks of one thing each."""
+        """Build marks that stand for one thing each; times in ns."""
         import numpy as np
 
         start, end = np.asarray(start, dtype=np.int64), np.asarray(end, dtype=np.int64)
@@ -53,12 +56,12 @@ class Marks:
         return len(self.start)
 
     def rows(self, chosen: Any) -> Marks:
-        """Some of them."""
+        """Return the marks that `chosen`, an index or mask of NumPy, selects."""
         return Marks(*(column[chosen] for column in (self.start, self.end, self.what, self.count, self.busy)))
 
     @staticmethod
     def joined(parts: Sequence[Marks]) -> Marks:
-        """Several as one, by their starts."""
+        """Join several columns of marks into one, ordered by their starts."""
         import numpy as np
 
         columns = [
@@ -68,7 +71,10 @@ class Marks:
         return Marks(*columns).rows(np.argsort(columns[0], kind="stable"))
 
     def merged(self, shortest: float) -> Marks:
-        """Those shorter than `shortest` ns that begin in the same stretch of that length as one, after the longest."""
+        """Merge neighbouring marks shorter than `shortest` ns that begin in the same stretch of that length.
+
+        A merged mark has the label of its longest part.
+        """
         import numpy as np
 
         if shortest <= 0 or len(self) < 2:
@@ -93,7 +99,7 @@ class Marks:
 
 @dataclass
 class LaneMarks:
-    """A lane while it is made. `lane` says whose it is, `rank` where it stands among the others."""
+    """A lane under construction. `lane` says whose it is, `rank` where it is among the others."""
 
     lane: Lane
     rank: tuple[int, ...]
@@ -101,15 +107,18 @@ class LaneMarks:
 
 
 def lane_of(kind: LaneKind, **whose: Any) -> Lane:
-    """Return a lane without marks."""
+    """Return a lane of this kind without marks; `whose` sets fields of `Lane`, such as its process."""
     return Lane(kind, (), (), (), **whose)
 
 
 def bounded_lanes(
     lanes: Iterable[LaneMarks], span: float, most: int = MOST_MARKS
 ) -> tuple[list[LaneMarks], float, int, int]:
-    """The lanes in their order with at most `most` marks; what was merged (shorter than so many ns), how many things
-    are no mark of their own for it, and how many lanes were left out."""
+    """Bound the number of lanes, and of their marks to `most` in all.
+
+    Return the lanes in their order, below which length in ns marks were merged (0: none were), how many things
+    have no mark of their own for it, and how many lanes were left out. `span` is the timeline's length in ns.
+    """
     found = [one for one in lanes if len(one.marks)]
     # Of too many lanes those with least time go: of a hundred streams most have a kernel or two.
     kept = sorted(found, key=lambda one: -int(one.marks.busy.sum()))[:MOST_LANES]
@@ -134,7 +143,7 @@ def _longest(marks: Marks, most: int) -> Marks:
 
 
 def finished_lane(one: LaneMarks, begin: int, end: int, label: Callable[[int], int]) -> Lane:
-    """Return the lane with its marks, cut to what the timeline shows; `label` gives the number of a label."""
+    """Return the lane with its marks cut to `begin` and `end` (ns); `label` maps to the final label numbers."""
     import numpy as np
 
     marks = one.marks

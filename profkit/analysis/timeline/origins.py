@@ -1,7 +1,8 @@
-"""Where launches come from: the operation of a framework, the one whose backward pass it is, and the line of Python.
+"""Where launches come from: the framework's operation, the forward operation of a backward pass, the line.
 
-PyTorch writes each operation as an NVTX range with a sequence number, and repeats the number of a forward operation in
-the node of its backward pass. profkit's own ranges around calls of torch name the line.
+PyTorch writes each operation as an NVTX range with a sequence number, and repeats the number of a forward
+operation in the node of its backward pass. profkit's own ranges around calls of torch name the line of
+Python.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from profkit.core.types import GpuLine, GpuTrace, KernelTime
 
 
 class LaunchOrigin(NamedTuple):
-    """What asked for a launch. `backward_of`: the forward operation, where this is a part of its backward pass.
+    """What a launch was made for.
 
-    `line` is that of the forward operation there: backward passes run in threads of their own. `call`: the operation's
+    `backward_of` is the forward operation, where the launch is part of its backward pass. `line` is that of the
+    forward operation then, since backward passes run in threads of their own. `call` holds the operation's
     arguments.
     """
 
@@ -41,7 +43,7 @@ UNKNOWN = LaunchOrigin()
 
 
 class LaunchOrigins:
-    """The origins of launches, for many of them at once. Their numbers point to `origins`; 0 is unknown."""
+    """Finds the origins of many launches at once. An origin's number is its index in `origins`; 0 is unknown."""
 
     def __init__(self, ranges: Iterable[Range]) -> None:
         self.origins: list[LaunchOrigin] = [UNKNOWN]
@@ -61,15 +63,16 @@ class LaunchOrigins:
         self._until = max(ends, default=-(1 << 62))
 
     def find(self, times: Any, processes: Any, threads: Any) -> Any:
-        """Return the number of the origin of each launch, -1 where none was written any more.
+        """Return the number of each launch's origin, by its time (ns), process and thread.
 
-        None where none ever was.
+        The number is -1 after the end of the last range: ranges were no longer recorded then. None where no range was
+        ever recorded.
         """
         found = self.find_calls(times, processes, threads)
         return found[0] if found is not None else None
 
     def find_calls(self, times: Any, processes: Any, threads: Any) -> tuple[Any, Any] | None:
-        """Return what `find` says, and of each launch a number for the call of an operation that it is a part of."""
+        """Return what `find` does, and for each launch the number of the operation's call it belongs to."""
         import numpy as np
 
         if not self._steps:
@@ -83,12 +86,12 @@ class LaunchOrigins:
         return found, calls
 
     def steps(self) -> Iterator[tuple[tuple[int, int], Any, Any]]:
-        """Of each process and thread the times at which the origin changes, and its number from each on."""
+        """Yield for each process and thread when (ns) the origin changes, and the new origins' numbers."""
         for key, (moments, numbers) in self._steps.items():
             yield key, moments, numbers
 
     def _steps_of(self, key: tuple[int, int], entries: Sequence[Range]) -> tuple[Any, Any]:
-        """Times at which the origin changes in a thread, and its number from each on."""
+        """Return the times (ns) at which the origin changes in a thread, and the new origins' numbers."""
         import numpy as np
 
         times, numbers, calls = [-(1 << 62)], [0], [0]
@@ -121,8 +124,11 @@ _Change: TypeAlias = "tuple[int, LaunchOrigin, int, Range | None]"
 
 
 def _changes(entries: Sequence[Range], forward: _Forward) -> Iterator[_Change]:
-    """Each time at which the innermost origin of a thread changes, the origin from then on, the number of the call of
-    an operation that is open, from 1, and what begins there."""
+    """Yield each change of the innermost origin of a thread, in the order of time.
+
+    A change is its time in ns, the origin from then on, the number of the open operation's call (from 1; 0
+    outside of any), and the range that begins there (None where one ends).
+    """
     open_now: list[tuple[int, LaunchOrigin, int]] = []  # until when, which, and its call
     # by name and what is around, which is kept: what is written alike has one origin
     made: dict[tuple[str, str | None, int], tuple[LaunchOrigin, LaunchOrigin]] = {}
@@ -172,7 +178,7 @@ def _written_call(name: str, given: str) -> OperationCall | None:
 
 
 def _forward_of(entry: Range, forward: _Forward) -> LaunchOrigin | None:
-    """Return the forward operation of a node of the backward pass: the last one before it with its number."""
+    """Return the forward operation of a backward node: the last one before it with its sequence number."""
     candidates = forward.get((entry.process, entry.sequence), ()) if entry.sequence is not None else ()
     at = bisect_left(candidates, entry.start, key=lambda candidate: candidate[0])
     return candidates[at - 1][1] if at else None
@@ -183,7 +189,10 @@ def _is_forward(entry: Range) -> bool:
 
 
 def _forward_operations(by_thread: dict[tuple[int, int], list[Range]]) -> _Forward:
-    """Of each number the operations that had it, in the order of their starts: of nested ones the innermost is last."""
+    """Return for each process and sequence number its forward operations, ordered by their starts.
+
+    Of nested operations the innermost comes last.
+    """
     forward: _Forward = {}
     for (process, _), entries in by_thread.items():
         if not any(map(_is_forward, entries)):
@@ -213,19 +222,25 @@ MOST_SHAPES = 6  # of one operation that takes a list of tensors
 
 
 def operation_name(name: str) -> str:
-    """`aten::mm` of PyTorch's `aten::mm, sizes = [[4096, 768], [768, 50257]]`; of any other range its name."""
+    """Return the name of an operation without its sizes; the name of any other range as it is.
+
+    `aten::mm, sizes = [[4096, 768], [768, 50257]]` of PyTorch is `aten::mm`.
+    """
     return name.partition(_SIZES)[0]
 
 
 def plain_operation(operation: str) -> str:
-    """`aten::mm` of `aten::mm [4096,768] x [768,50257]`, `mul, tanh` of `mul, tanh [4096,2048]`."""
+    """Return an operation's text without its shapes.
+
+    `aten::mm [4096,768] x [768,50257]` is `aten::mm`, and `mul, tanh [4096,2048]` is `mul, tanh`.
+    """
     return operation.partition(" " if "::" in operation else " [")[0]
 
 
 def operation_text(name: str, domain: str | None) -> str | None:
-    """`aten::mm [4096,768] x [768,50257]`: the operation that a range of this name is; None where it is none.
+    """Return the operation with its shapes that a range stands for; None where the range is no operation.
 
-    Scalars have no shape and are left out.
+    The text is like `aten::mm [4096,768] x [768,50257]`. Scalars have no shape and are left out.
     """
     operation, marked, sizes = name.partition(_SIZES)
     if domain is not None or not (marked or _OPERATION.match(name)):
@@ -242,14 +257,20 @@ def operation_text(name: str, domain: str | None) -> str | None:
 
 
 def source_line(name: str) -> SourceLine | None:
-    """`train.py`, 12, `step` of `profkit-at train.py:12:step`; None of any other range."""
+    """Return file, line and function from the name of a range that profkit wrote; None for any other range.
+
+    `profkit-at train.py:12:step` is `train.py`, 12, `step`.
+    """
     return (
         _placed(name.partition(_BELOW)[0].removeprefix(LINE_PREFIX)) if name.startswith(LINE_PREFIX) else None
     )
 
 
 def _line_below(name: str) -> tuple[SourceLine | None, str]:
-    """Return the line of a library behind that of the program, None where there is none; and what the call is given."""
+    """Return the library's line that the program's line leads to, None without one, and the call's arguments.
+
+    The arguments are those of the call of torch that no shape tells.
+    """
     below, _, given = name.partition(_BELOW)[2].partition(_BELOW)
     return _placed(below), given
 
@@ -261,7 +282,10 @@ def _placed(text: str) -> SourceLine | None:
 
 
 class RangeMeaning(NamedTuple):
-    """What a range says of launches in it. `key`: its name, of an operation without shapes, and its domain."""
+    """What a range says about launches in it.
+
+    `key` is its name (of an operation without shapes) and its domain.
+    """
 
     key: tuple[str, str | None]
     operation: str | None = None  # with shapes
@@ -273,7 +297,7 @@ class RangeMeaning(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def range_meaning(name: str, domain: str | None) -> RangeMeaning:
-    """Return what a range of this name is."""
+    """Return what a range of this name and domain says about launches in it."""
     line = source_line(name) if domain is None else None
     if line is not None:
         below, given = _line_below(name)
@@ -286,10 +310,11 @@ def range_meaning(name: str, domain: str | None) -> RangeMeaning:
 
 
 def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTrace | None:
-    """The trace with what `launched` says of the same configurations (operation, forward operation and line), and with
-    its lines.
+    """Return the trace with operations and lines that `launched` knows of the same launch configurations.
 
-    `launched` is of another run of the same program: of its launches only shares count.
+    `launched` is from another run of the same program, so only the shares of its launches are used. Where it
+    covers less than KNOWN of the kernels' time, other configurations of the same kernel names help out. `trace`
+    is returned as it is where either is None.
     """
     if trace is None or launched is None:
         return trace
@@ -319,8 +344,10 @@ KNOWN = 0.5  # of the kernels' time: with less in configurations that were launc
 
 
 def _by_name(launched: Iterable[KernelTime]) -> dict[str, KernelTime]:
-    """What all configurations of a name say together, for those that were not launched there: a sequence that grows has
-    other grids later. Their shapes are not known, so operations have their names alone.
+    """Return one entry for each kernel name that joins all of its configurations.
+
+    It serves configurations that were not launched in that run: a sequence that grows has other grids later.
+    Their shapes are not known, so operations have only their names.
     """
     own: dict[str, list[KernelTime]] = {}
     for time in launched:
@@ -357,7 +384,11 @@ _TOLD = ("operation", "operations", "backward_of", "file", "line", "function", "
 
 
 def with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
-    """With what `launched`, of the same configuration, says of its operation: of its launches only shares count."""
+    """Return the kernel with the operation and lines of `launched`, the same configuration in another run.
+
+    Counts are scaled by the ratio of the launches. The kernel is returned as it is where it has an operation, or
+    `launched` is None.
+    """
     if launched is None or time.operation is not None:
         return time
     share = time.launches / launched.launches if launched.launches else 0.0
@@ -373,9 +404,10 @@ _OF_LIBRARIES = {"cublas": "__cublas", "cutlass": "__cublas", "nccl": "__nccl"}
 
 
 def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, GpuLine]]) -> GpuTrace | None:
-    """Return the trace with the lines of the program that a compiler says its kernels, by name and module, stand for.
+    """Return the trace with the program's lines that a compiler gives for its kernels.
 
-    A name that several modules have is told by the module around the launch; where it stays open, no line is said.
+    `lines` holds kernel name, module and line. Where several modules have a kernel of the same name, the module
+    around the launch decides; where that leaves several lines, the kernel gets none.
     """
     if trace is None or not lines:
         return trace
@@ -406,9 +438,10 @@ EVER = (-(1 << 62), 1 << 62)
 
 @dataclass(frozen=True)
 class TimeWindows:
-    """Times in ns, in order, none overlapping another. `tight`: their own ends say nothing, those of the activities do.
+    """Stretches of time in ns, in order, none overlapping another.
 
-    What was launched in a window is in it, whenever the device came to it.
+    Whatever was launched in a window belongs to it, no matter when the device ran it. `tight`: the bounds do not
+    measure anything, the begin and end of the activities in them do.
     """
 
     bounds: tuple[tuple[int, int], ...]
@@ -416,7 +449,7 @@ class TimeWindows:
     tight: bool
 
     def number(self, times: Any) -> Any:
-        """For each time the number of the window it is in, -1 where it is in none."""
+        """Return for each time (ns) the number of the window that it is in, -1 where it is in none."""
         import numpy as np
 
         begins = np.array([begin for begin, _ in self.bounds], dtype=np.int64)
@@ -426,32 +459,32 @@ class TimeWindows:
         return np.where(inside, at, -1)
 
     def touched(self, start: int, end: int) -> bool:
-        """Return whether anything between `start` and `end` is in one of them."""
+        """Return whether the stretch from `start` to `end` (ns) overlaps any window."""
         at = bisect_left(self.bounds, start, key=lambda bound: bound[1])
         return at < len(self.bounds) and self.bounds[at][0] <= end
 
     @property
     def begin(self) -> int:
-        """Return when the first one begins."""
+        """Return when the first window begins, in ns."""
         return self.bounds[0][0]
 
 
 def is_region(name: str, domain: str | None) -> bool:
-    """Return whether a range is a region of profkit."""
+    """Return whether a range is a region that was marked with profkit."""
     return domain == OWN or name.startswith(OWN_PREFIX)
 
 
 def region_name(name: str, domain: str | None) -> tuple[str, str | None]:
-    """The name and the domain of a range; of a region that was marked without a domain those that it would have."""
+    """Return the name and domain of a range, the same for a region whether or not its tool knows domains."""
     if domain is None and name.startswith(OWN_PREFIX) and name != OWN_PREFIX:
         return name.removeprefix(OWN_PREFIX), OWN
     return name, domain
 
 
 def marked_windows(ranges: Iterable[Range], profiler: Sequence[tuple[int, int | None]]) -> TimeWindows | None:
-    """Return the regions of profkit where there are any, else where the profiler was on.
+    """Return the regions of profkit as windows, without regions the times when the profiler was on.
 
-    None where nothing is marked.
+    None where neither was recorded.
     """
     regions = [(r.start, r.end) for r in ranges if is_region(r.name, r.domain)]
     chosen = regions or list(profiler)
@@ -460,7 +493,10 @@ def marked_windows(ranges: Iterable[Range], profiler: Sequence[tuple[int, int | 
 
 
 def merge_intervals(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return the union of `intervals`, in order."""
+    """Return the union of `intervals` as disjoint intervals, in order.
+
+    Intervals that end before they begin are dropped.
+    """
     union: list[tuple[int, int]] = []
     for begin, end in sorted(pair for pair in intervals if pair[1] >= pair[0]):
         if union and begin <= union[-1][1]:
@@ -475,13 +511,13 @@ MOST_PATHS = 1 << 16  # distinct sets of names that are told apart; what comes l
 
 
 class RangePaths:
-    """In which ranges launches were made, for many of them at once.
+    """Finds in which ranges many launches were made, at once.
 
-    A path is a set of ranges by name and domain; its number points to `names`.
+    A path is a set of ranges by name and domain; its number is its index in `names`.
 
-    A range of a thread holds what that thread launched. A range of profkit holds what its process launched, unless
-    the launching thread is itself in one: autograd launches from threads of its own, and two regions in two threads
-    are two. Operations are in it without their shapes, and in `operations`; lines are not.
+    A range of a thread holds what that thread launched. A range of profkit holds what its process launched,
+    unless the launching thread is itself in one: autograd launches from threads of its own, and two regions in
+    two threads are two. Operations are in a path without their shapes, and in `operations`; lines are not.
     """
 
     def __init__(self, ranges: Iterable[Range]) -> None:
@@ -506,7 +542,10 @@ class RangePaths:
         return bool(self._steps)
 
     def find(self, times: Any, processes: Any, threads: Any) -> Any:
-        """Return the number of the path in which each launch was made. `threads` is -1 where it is not known."""
+        """Return the number of the path in which each launch was made.
+
+        `times` are in ns; `threads` is -1 where the thread is not known.
+        """
         import numpy as np
 
         paths = np.zeros(len(times), dtype=np.int64)
@@ -524,7 +563,7 @@ class RangePaths:
         return paths
 
     def _add(self, paths: Any, rows: Any, more: Any, *, only_outside: bool) -> None:
-        """Join two paths of the same launches; with `only_outside` only where the first has no region of profkit."""
+        """Join two paths of the same launches, with `only_outside` only where the first has no region of profkit."""
         import numpy as np
 
         pairs = (paths[rows] << 32) | more
@@ -548,7 +587,7 @@ class RangePaths:
         return number
 
     def _steps_of(self, entries: Sequence[Range]) -> tuple[Any, Any]:
-        """Times at which the set of open ranges changes, and the path from each on."""
+        """Return the times (ns) at which the set of open ranges changes, and the number of each new path."""
         import numpy as np
 
         moments: list[tuple[int, int, int]] = []

@@ -1,4 +1,4 @@
-"""A timeline with the lines of the program: of kernels, of the calls that launched them, and of what is idle."""
+"""A timeline with the program's lines: of kernels, of the calls that launched them, and of idle stretches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _PLACES = (
 
 
 def placed_timeline(timeline: Timeline | None, kernels: Iterable[KernelTime]) -> Timeline | None:
-    """With what is known of each launch configuration from another run of the same program."""
+    """Return the timeline with the lines and operations that are known of each launch configuration.
+
+    `kernels` may come from another run of the same program. None where there is no timeline.
+    """
     if timeline is None:
         return None
     known = {(time.kernel.name, time.kernel.id): time for time in kernels}
@@ -49,7 +52,7 @@ def _placed_label(label: MarkLabel, known: dict[tuple[str, str], KernelTime]) ->
 
 
 def _with_lines(lanes: Sequence[Lane], table: Labels) -> Iterator[Lane]:
-    """Yield the lanes, and before the calls of a thread a lane of the lines that its launches are of."""
+    """Yield the lanes, and in front of a thread's calls a lane of the lines from which it launches."""
     for lane in lanes:
         if lane.kind == "calls":
             lines = _lines_of(lane, table)
@@ -59,7 +62,7 @@ def _with_lines(lanes: Sequence[Lane], table: Labels) -> Iterator[Lane]:
 
 
 def _lines_of(calls: Lane, table: Labels) -> Lane:
-    """Launches one after the other that are of one line are one mark, with the calls between them."""
+    """Return a lane of lines: consecutive launches from one line are one mark, with the calls between them."""
     starts: list[int] = []
     ends: list[int] = []
     labels: list[int] = []
@@ -84,7 +87,7 @@ def _lines_of(calls: Lane, table: Labels) -> Lane:
 
 
 def placed_idle(timeline: Timeline) -> Timeline:
-    """With the line or operation of the host that an idle stretch lies in, and the call that it lies in longest."""
+    """Label each idle stretch with the host's line or operation around it, and the call that fills most of it."""
     table = Labels()
     for label in timeline.labels:
         table.number(label)
@@ -126,9 +129,9 @@ def _idle_label(
 
 
 def _longest_in(lanes: Sequence[Lane], start: int, end: int) -> tuple[int, int] | None:
-    """Return the label that most of a stretch lies in, of marks that follow each other, and how much.
+    """Return the label that covers most of a stretch, and for how many ns; None where none does.
 
-    None where none does.
+    The marks of a lane must not overlap.
     """
     most: dict[int, int] = {}
     for lane in lanes:

@@ -38,12 +38,15 @@ SIXTEEN_BITS = "16 bits"
 
 
 def operand_type(kernel: str) -> str:
-    """Return the type of the operands of a matrix product, by the name of its kernel."""
+    """Return the type of a matrix product's operands, by the name of its kernel."""
     return next((title for pattern, title, _ in _TYPES if re.search(pattern, kernel)), SIXTEEN_BITS)
 
 
 def tensor_peak(gpu: Gpu | None, operands: str = SIXTEEN_BITS) -> float | None:
-    """FLOP/s of the device's tensor cores with such operands; None where they are not known, or it is a part of one."""
+    """Return the FLOP/s of a device's tensor cores for such operands, by NVIDIA's data sheets.
+
+    None where it is not known, and for a part of a device (MIG or a virtual GPU).
+    """
     if gpu is None or gpu.mig or gpu.virtual is not None:
         return None
     peak = next((peak for pattern, peak in _PEAKS if re.search(pattern, gpu.name)), None)
@@ -52,9 +55,7 @@ def tensor_peak(gpu: Gpu | None, operands: str = SIXTEEN_BITS) -> float | None:
 
 
 def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
-    """Return how near (0..1) the products of a kernel are to the peak of the tensor cores.
-
-    None where that is not known.
+    """Return the share (0..1) of the tensor cores' peak that a kernel's products reach; None if not known.
 
     The name of a kernel of XLA's own does not tell the type of its operands.
     """
@@ -67,10 +68,11 @@ def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
 
 
 def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
-    """gpu.mfu in %: FLOP of the products in the span over what the tensor cores could do meanwhile.
+    """Return gpu.mfu in %: FLOP of the products in the span over what the tensor cores could do meanwhile.
 
-    By the shapes of the operations, for the type with most FLOP. Estimated: attention counts half where a trace does
-    not tell whether it is causal. Empty where no shapes or no peak are known.
+    The FLOP follow from the shapes of the operations, the peak is that of the operand type with most FLOP.
+    Estimated: attention counts half where a trace does not tell whether it is causal. Empty where no shapes or no
+    peak are known.
     """
     done: Counter[str] = Counter()
     total = 0.0
@@ -96,9 +98,10 @@ _WEIGHTED = re.compile(r"^aten::(?:mm|addmm) .*\[(\d+),\d+\] x (\[\d+,\d+\])$")
 
 
 def growing_rows(origins: Sequence[LaunchOrigin]) -> dict[SourceLine, tuple[int, int, int]]:
-    """Of lines whose products with the same weights have ever more rows: of the first, the last, and how many sizes.
+    """Return the lines whose products with the same weights get more rows each time.
 
-    `origins` are in the order in which they were first seen.
+    Of its last OFTEN sizes each has the rows of the first, of the last, and their number. `origins` are in the
+    order in which they were first seen.
     """
     rows: dict[tuple[SourceLine, str], list[int]] = {}
     for one in origins:

@@ -74,9 +74,9 @@ class Range(NamedTuple):
 
 @dataclass
 class Tables:
-    """What the numbers in the columns mean. Grows while the columns are read.
+    """What the numbers in the columns mean; they grow while the columns are read.
 
-    Configurations that differ in registers or memory alone stay apart here.
+    Configurations that differ only in registers or memory stay apart here.
     """
 
     configurations: list[Kernel] = field(default_factory=list)
@@ -108,8 +108,10 @@ class Recording:
 
 
 def distinct_pairs(first: Any, second: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the pairs of two columns of small whole numbers (-1 to 2^31), each once and in order: both columns, of
-    each row which pair it is, and how often each comes."""
+    """Return the distinct pairs of two columns of whole numbers from -1 to 2^31, in order.
+
+    Returned are both columns of the pairs, for each row the index of its pair, and how often each pair occurs.
+    """
     import numpy as np
 
     keys = (first.astype(np.int64) << 32) | (second.astype(np.int64) + 1)
@@ -122,7 +124,10 @@ BLOCK = 1 << 17  # rows
 
 
 class Spool:
-    """Rows of one dtype, given back in blocks in the order in which they came, once all of them have come."""
+    """Stores rows of one dtype, and gives them back in blocks in the order in which they were added.
+
+    What exceeds IN_MEMORY bytes goes to a temporary file.
+    """
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by __exit__
@@ -137,7 +142,7 @@ class Spool:
         self._file.close()
 
     def add(self, block: Columns) -> None:
-        """Put `block` aside."""
+        """Append `block` to the spool."""
         if len(block):
             self._dtype = block.dtype
             self._file.write(block.tobytes())
@@ -157,7 +162,10 @@ _FOLDED = Kernel(OTHER, (0, 0, 0), (0, 0, 0))
 
 @dataclass
 class Collected:
-    """What a reader of texts collects, row by row; times in ns. `key` joins an activity with its call (-1: none)."""
+    """Collects activities and calls row by row for a reader of texts.
+
+    Times are in ns. `key` joins an activity with its call (-1: none).
+    """
 
     tables: Tables = field(default_factory=Tables)
     devices: set[int] = field(default_factory=set)
@@ -170,7 +178,7 @@ class Collected:
     def kernel(
         self, what: Kernel, start: int, end: int, *, key: int = -1, device: int = 0, stream: int = -1
     ) -> None:
-        """One launch of a kernel as the device carried it out."""
+        """Add one launch of a kernel as the device carried it out, from `start` to `end` in ns."""
         number = self._numbers.get(what)
         if number is None:
             if len(self.tables.configurations) >= MOST_CONFIGURATIONS:
@@ -190,19 +198,19 @@ class Collected:
         device: int = 0,
         stream: int = -1,
     ) -> None:
-        """One copy or memset of `size` bytes."""
+        """Add one copy or memset of `size` bytes, from `start` to `end` in ns."""
         number = self._number(kind, kind, self.tables.transfers)
         self._activity(TRANSFER, number, start, end, key, device, stream, size)
 
     def call(self, name: str, start: int, end: int, *, key: int = -1, thread: int = 0) -> None:
-        """One call of the host into CUDA."""
+        """Add one call of the host into CUDA, from `start` to `end` in ns."""
         if "GraphLaunch" in name:
             self.graphs.add(key)
         number = self._number(("call", name), name, self.tables.calls)
         self._calls += _CALL_ROW.pack(start, end, key, number, thread, 0)
 
     def thread(self, *what: str) -> int:
-        """Return a number for a thread."""
+        """Return the number of the thread that these words identify, the same one each time."""
         return self._numbers.setdefault(("thread", *what), len(self._numbers))
 
     def _activity(
@@ -223,10 +231,11 @@ class Collected:
         return number
 
     def clip_overruns(self) -> int:
-        """End each kernel where the next one of its stream begins, if it would hold that whole; return how many did.
+        """Clip each kernel that outlasts the next one on its stream; return how many there were.
 
-        A stream does one thing after the other. A kernel that ends after its successor has an end that its tracer wrote
-        too late, as AMD's does after a stall: whole seconds. Kernels of one CUDA graph may have one stream and overlap.
+        It then ends where its successor begins: a stream does one thing after the other. A kernel that ends after its
+        successor has an end that its tracer wrote too late, as AMD's does after a stall: whole seconds. Kernels of
+        one CUDA graph may have one stream and overlap.
         """
         import numpy as np
 
@@ -241,7 +250,7 @@ class Collected:
         return int(over.sum())
 
     def activities(self) -> Iterator[Columns]:
-        """Yield what the devices did, in the order of the starts."""
+        """Yield what the devices did in blocks (columns ACTIVITY), in the order of the starts."""
         import numpy as np
 
         for block in _in_blocks(self._activities, ACTIVITY):
@@ -249,7 +258,7 @@ class Collected:
             yield block
 
     def calls(self) -> Iterator[Columns]:
-        """Return the host's calls into CUDA, in the order of their starts."""
+        """Return the host's calls into CUDA in blocks (columns CALL), in the order of their starts."""
         return _in_blocks(self._calls, CALL)
 
 

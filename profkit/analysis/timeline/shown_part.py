@@ -17,7 +17,7 @@ ALL = 0.9  # of the launches in the only entry of a region: what repeats in less
 
 @dataclass(frozen=True)
 class ShownPart:
-    """From `begin` to `end`, in ns of the recording: one of `of` that are alike."""
+    """The part from `begin` to `end`, in ns of the recording: one of `of` that are alike."""
 
     kind: TimelineKind
     begin: int
@@ -30,7 +30,7 @@ class ShownPart:
 class Launches:
     """What one device did for one process, in the order of its launches, in ns.
 
-    `first` and `last`: from the first launch to the end of the last work, of all devices.
+    `first` and `last` bound the work of all devices: from the first launch to the end of the last activity.
     """
 
     when: Any
@@ -40,13 +40,13 @@ class Launches:
     last: int
 
     def begin_of(self, launched: int) -> int | None:
-        """Return when the device began the first thing that was launched from then on; None where nothing was."""
+        """Return when (ns) the device began the first work launched at `launched` or later; None without any."""
         at = int(self.when.searchsorted(launched))
         return int(self.start[at]) if at < len(self.when) else None
 
 
 def launches_of(activities: Spool, lane: int) -> Launches:
-    """Return the kernels of a process and a device, by the number that `trace.launch_order` gave them."""
+    """Return the kernels of one process and device, which `lane` numbers as `trace.launch_order` does."""
     import numpy as np
 
     columns: list[Any] = []
@@ -72,9 +72,10 @@ def choose_part(
     filling: Sequence[bool],
     launches: Launches,
 ) -> ShownPart | None:
-    """Return the part that is drawn; None of a trace without a launch.
+    """Choose the part of the trace to draw; None for a trace without a launch.
 
-    `order` is the `LaunchOrder` of the busiest device, `steady` what of it repeats, where nothing is marked.
+    It is the region's entry or the step of median length, else the whole trace. `order` is the `LaunchOrder` of
+    the busiest device, `steady` what of it repeats, where nothing is marked.
     """
     if not len(order.sequence):
         return None
@@ -92,7 +93,7 @@ def choose_part(
 
 
 def _entry(launches: Launches, begin: int, end: int) -> tuple[int, int] | None:
-    """From where to where the device has what was launched between two times; None where nothing was.
+    """Return begin and end (ns) on the device of what was launched between two times; None for nothing.
 
     The host's time belongs to it, unless the device is so far behind that other entries lie in between.
     """
@@ -106,7 +107,7 @@ def _entry(launches: Launches, begin: int, end: int) -> tuple[int, int] | None:
 
 
 def _repeated_inside(order: Any, windows: TimeWindows, filling: Sequence[bool]) -> SteadyPart | None:
-    """Return what repeats in the only window, if that is all of it."""
+    """Return what repeats in the only window, if nearly all (ALL) of the window's launches do."""
     import numpy as np
 
     at = np.flatnonzero(windows.number(order.times) >= 0)
@@ -121,7 +122,10 @@ def _repeated_inside(order: Any, windows: TimeWindows, filling: Sequence[bool]) 
 
 
 def _steps(order: Any, steady: SteadyPart, launches: Launches) -> list[tuple[int, int]]:
-    """Begin and end of the steps on the device: those with the launches that most have, where some have others."""
+    """Return begin and end (ns) of the steps on the device.
+
+    Where at least FEW steps have the same launches as the middle one, only those are returned.
+    """
     period = max(1, steady.period)
     firsts = list(range(steady.first, steady.last - period + 1, period))
     middle = firsts[len(firsts) // 2] if firsts else steady.first

@@ -40,20 +40,20 @@ class Repetition:
 
     @property
     def length(self) -> int:
-        """Launches in it."""
+        """Return the number of launches in it."""
         return self.last - self.first
 
     @property
     def worth(self) -> float:
-        """For choosing between runs that overlap: long is good, wrong is bad."""
+        """Return the value by which runs that overlap are chosen: long is good, a low agreement is bad."""
         return self.length * (1 - _PENALTY * (1 - self.agreement))
 
 
 def find_repetitions(sequence: Any) -> list[Repetition]:
-    """Return what repeats in `sequence` (an array of small whole numbers), in order; no two overlap.
+    """Find what repeats in `sequence` (an array of small whole numbers), in order; no two overlap.
 
-    A run has at least two periods, and at least three where the period is below ten launches: two equal launches in a
-    row are no loop.
+    A run has at least two periods, and at least three where the period is below ten launches: two equal launches
+    in a row are no loop.
     """
     runs: list[Repetition] = []
     for period in candidate_periods(sequence):
@@ -69,10 +69,11 @@ def find_repetitions(sequence: Any) -> list[Repetition]:
 
 
 def _with_shorter_period(run: Repetition, runs: list[Repetition], sequence: Any) -> Repetition:
-    """Return the shorter period of the same stretch, where next to nothing in it is foreign to that period.
+    """Give the run a shorter period where at most _STRAY of its launches are foreign to that.
 
-    A program that logs in every tenth step repeats exactly only after ten. Layers are no steps all the same: what lies
-    between the last layer and the next first one, a head and an embedding, is more of the launches than that.
+    A program that logs in every tenth step repeats exactly only after ten. Layers are not taken for steps: what
+    lies between the last layer and the next first one, a head and an embedding, is more of the launches than
+    that.
     """
     for shorter in sorted(runs, key=lambda run: run.period):
         if 2 * shorter.period > run.period:
@@ -84,7 +85,7 @@ def _with_shorter_period(run: Repetition, runs: list[Repetition], sequence: Any)
 
 
 def _foreign_share(run: Repetition, shorter: Repetition, sequence: Any) -> float:
-    """The share of the launches of `run` that have no place in an iteration of `other`."""
+    """Return the share (0..1) of the launches of `run` that have no place in an iteration of `shorter`."""
     middle = shorter.first + shorter.length // (2 * shorter.period) * shorter.period
     times_seen: Counter[int] = Counter()
     for shift in (-shorter.period, 0, shorter.period):  # one of the three may hold a stray itself
@@ -95,7 +96,7 @@ def _foreign_share(run: Repetition, shorter: Repetition, sequence: Any) -> float
 
 
 def candidate_periods(sequence: Any) -> list[int]:
-    """Periods worth trying: the distances at which the same few launches come again, by how often they do."""
+    """Return periods worth trying: distances at which the same few launches recur, the most frequent first."""
     periods: Counter[int] = Counter()
     for part in _sample_parts(sequence):
         for gram in _grams(part):
@@ -112,7 +113,7 @@ def _sample_parts(sequence: Any) -> list[Any]:
 
 
 def _grams(part: Any) -> list[Any]:
-    """Return a number for every stretch of 1, 2, 4, ... launches; equal stretches have equal numbers."""
+    """Hash every stretch of 1, 2, 4, ... launches; equal stretches have equal numbers."""
     import numpy as np
 
     grams, factor = [part.astype(np.uint64)], np.uint64(0x9E3779B97F4A7C15)
@@ -127,7 +128,7 @@ def _grams(part: Any) -> list[Any]:
 
 
 def _distances(gram: Any) -> Any:
-    """Return how far away each stretch comes again, for those that do."""
+    """Return the distance from each stretch to the next equal one, for those that have one."""
     import numpy as np
 
     order = np.argsort(gram, kind="stable")
@@ -136,7 +137,7 @@ def _distances(gram: Any) -> Any:
 
 
 def _commonest(distances: Any) -> list[tuple[int, int]]:
-    """Return the distances that come most often, and how often; of equally many the one that comes first."""
+    """Return the most frequent distances with their counts; of equally frequent ones the first met first."""
     import numpy as np
 
     distinct, first, counts = np.unique(distances, return_index=True, return_counts=True)
@@ -182,7 +183,10 @@ def _repetitions_with(sequence: Any, period: int) -> list[Repetition]:
 
 
 def _has_same_launches(sequence: Any, end: int, begin: int, period: int) -> bool:
-    """Whether the period before `end` has for the most part the launches of the one after `begin`, in any order."""
+    """Return whether two periods agree in at least LEAST_AGREEMENT of their launches, in any order.
+
+    These are the period before `end` and the one after `begin`.
+    """
     before, after = sequence[end - 1 : end - 1 + period], sequence[begin : begin + period]
     enough = LEAST_AGREEMENT * period
     if len(before) == len(after) and (before == after).sum() >= enough:
@@ -195,7 +199,7 @@ def _is_long_enough(run: Repetition) -> bool:
 
 
 def _free_pieces(run: Repetition, taken: list[Repetition]) -> list[Repetition]:
-    """Return what of `run` no better one has taken."""
+    """Return the pieces of `run` that no better run has taken."""
     pieces = [(run.first, run.last)]
     for better in taken:
         pieces = [
@@ -241,7 +245,7 @@ class SteadyPart:
 def fills_memory(name: str) -> bool:
     """Return whether a kernel of this name only fills memory.
 
-    What initialises, or flushes a cache between trial runs.
+    Such kernels initialise tensors, or flush a cache between trial runs.
     """
     return _FILLING.search(name) is not None
 
@@ -253,12 +257,12 @@ def find_steady(
     loads: Sequence[int] = (),
     clues: LaunchClues | None = None,
 ) -> SteadyPart | None:
-    """Return the part of `sequence` that is the workload; None where nothing repeats that is more than a detail.
+    """Find the part of `sequence` that is the workload; None where all that repeats is a detail.
 
-    `sequence` holds the number of each launch's configuration, in the order of the launches; `weights` the time of one
-    launch of each configuration, `filling` whether it only fills memory. `loads` are the positions before which code
-    was loaded: the first iterations of a loop, which load their kernels, are warm-up. `clues` tell loops apart that
-    follow one another.
+    `sequence` holds the number of each launch's configuration, in the order of the launches; `weights` the time
+    of one launch of each configuration, `filling` whether it only fills memory. `loads` are the positions before
+    which code was loaded: the first iterations of a loop, which load their kernels, are warm-up. `clues` tell
+    loops apart that follow one another.
     """
     import numpy as np
 
@@ -345,7 +349,7 @@ def _cut_apart(
 
 
 def _is_detail(spent: Any, tuning: Sequence[Repetition], first: int, last: int, period: int) -> bool:
-    """Return whether what happens once, before and after, takes so much longer that what repeats is no workload."""
+    """Return whether what happens once, before and after, takes so long that what repeats is no workload."""
     once = spent.copy()
     for run in tuning:
         once[run.first : run.last] = 0
@@ -355,7 +359,7 @@ def _is_detail(spent: Any, tuning: Sequence[Repetition], first: int, last: int, 
 
 
 def _stretch(sequence: Any, first: int, last: int, main: Repetition) -> tuple[int, int]:
-    """With the iterations before and after that are like those of `main` but for some launches."""
+    """Extend `first` and `last` by iterations around them that are like those of `main`, but for some launches."""
     period = main.period
     begin = main.first + main.length // (2 * period) * period
     iteration, enough = Counter(sequence[begin : begin + period].tolist()), LEAST_AGREEMENT * period
@@ -370,10 +374,10 @@ def _stretch(sequence: Any, first: int, last: int, main: Repetition) -> tuple[in
 
 
 def trial_runs(kinds: Sequence[frozenset[int]]) -> set[int]:
-    """Which of the runs are trials of an autotuner, by the configurations that each is made of.
+    """Return the numbers of the runs that are an autotuner's trials, by the configurations of each run.
 
-    A trial is one kernel over and over, other candidates come beside it, and one of them is used in a later run: the
-    winner. Without a winner it is a sweep over sizes, which is a workload.
+    A trial is one kernel over and over, other candidates come beside it, and one of them is used in a later run:
+    the winner. Without a winner it is a sweep over sizes, which is a workload.
     """
     trials: set[int] = set()
     for later, kind in enumerate(kinds):
@@ -388,19 +392,20 @@ def trial_runs(kinds: Sequence[frozenset[int]]) -> set[int]:
 
 
 def _shares_kernels(kinds: frozenset[int], wanted: frozenset[int], weights: Sequence[float]) -> bool:
-    """Return whether most of the time of one is in kernels of the other.
+    """Return whether at least half of the time of `kinds` is in kernels of `wanted`, too.
 
-    An evaluation runs the kernels of the training.
+    An evaluation, for instance, runs the kernels of the training.
     """
     total = sum(weights[n] for n in kinds)
     return total > 0 and sum(weights[n] for n in kinds & wanted) >= 0.5 * total
 
 
 def _after_loading(kernels: Any, first: int, main: Repetition, loads: Any) -> int:
-    """`first` moved behind the iterations that loaded code; none of the later half, and two are left in any case.
+    """Move `first` behind the iterations that loaded code.
 
-    To where the next iteration begins as the first one did: a loop in a loop has shorter ones than its period. Where
-    none does, since set-up runs into the first one, by whole periods.
+    Loads in the later half do not count, and two iterations are left in any case. The new position is where an
+    iteration begins as the first one did: a loop in a loop has shorter ones than its period. Where none does,
+    since set-up runs into the first one, it moves by whole periods.
     """
     half = first + (main.last - first) // 2
     inside = [int(load) for load in loads if first < load <= half]
@@ -415,9 +420,10 @@ def _after_loading(kernels: Any, first: int, main: Repetition, loads: Any) -> in
 
 
 def _with_fills(sequence: Any, at: Any, first: int, last: int, period: int) -> tuple[int, int]:
-    """From where to where it is with what is filled before its first kernel and after its last one.
+    """Return begin and end in `sequence` with the fills before the first kernel and after the last one.
 
-    As much of it as is so between two iterations, launch for launch: what else is filled before is set-up.
+    Only fills that also occur between two iterations are included, launch for launch: whatever else is filled
+    before is set-up.
     """
     between = sequence[int(at[first + period - 1]) + 1 : int(at[first + period])].tolist()
     before = sequence[int(at[first - 1]) + 1 if first else 0 : int(at[first])].tolist()
@@ -427,12 +433,12 @@ def _with_fills(sequence: Any, at: Any, first: int, last: int, period: int) -> t
 
 
 def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return how many of the first entries are the same."""
+    """Count the leading entries that are the same in both."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def _count_repeats(at: Any, sequence: Any, first: int, last: int, main: Repetition) -> int:
-    """How often the iteration came: by the kernels of one of them, since phases of something else lie in between."""
+    """Count the iterations by the kernels of one of them, since phases of something else lie in between."""
     import numpy as np
 
     kernels = sequence[at]

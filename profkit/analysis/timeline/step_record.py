@@ -40,7 +40,7 @@ LONGEST_NAME = 200  # characters of a kernel's name: those of templates take tho
 def build_timeline(
     recording: Recording, activities: Spool, calls: Spool, part: ShownPart, origins: LaunchOrigins
 ) -> Timeline | None:
-    """Return the record of a part; None where nothing ran in it."""
+    """Build the timeline of a part; None where no kernel and no copy ran in it."""
     record = _Record(recording, part, origins)
     record.add_calls(calls)
     record.add_activities(activities)
@@ -79,7 +79,7 @@ class _Record:
     # ------------------------------------------------------------ what is read
 
     def add_calls(self, calls: Spool) -> None:
-        """The host's calls that touch the part."""
+        """Add the host's calls that overlap the part."""
         import numpy as np
 
         self._kinds = [call_kind(name) for name in self._tables.calls]
@@ -103,7 +103,7 @@ class _Record:
             self._host[process] = HostTime.of(joined)
 
     def _add_thread(self, thread: tuple[int, int], rows: Columns, fine: float) -> None:
-        """Calls of one thread: of those that are merged only the longest is kept, with what it launched."""
+        """Add calls of one thread; of those that are merged only the longest is kept, with what it launched."""
         import numpy as np
 
         marks = Marks.of(rows["start"], rows["end"], np.arange(len(rows))).merged(fine)
@@ -116,7 +116,7 @@ class _Record:
         return self._span / FINE if inside > MANY else 0.0
 
     def add_activities(self, activities: Spool) -> None:
-        """What the devices did: in the part mark by mark, in the whole recording by how busy they were."""
+        """Add what the devices did: mark by mark in the part, as busy shares in the whole recording."""
         import numpy as np
 
         first, last, inside = 1 << 62, -(1 << 62), 0
@@ -144,7 +144,7 @@ class _Record:
         return (rows["start"] < self._part.end) & (rows["end"] > self._part.begin)
 
     def _add_rows(self, device: _Device, lane: tuple[int, int], rows: Columns, fine: float) -> None:
-        """Activities of one device, in the order of their starts."""
+        """Add activities of one device, in the order of their starts."""
         import numpy as np
 
         labels = self._numbers_of(rows)
@@ -160,7 +160,7 @@ class _Record:
         self._add_gaps(device, lane[0], rows, fine)
 
     def _add_gaps(self, device: _Device, process: int, rows: Columns, fine: float) -> None:
-        """The stretches before these activities in which the device had nothing."""
+        """Add the stretches before these activities in which the device was idle."""
         import numpy as np
 
         reached = np.maximum.accumulate(np.r_[device.reached, rows["end"]])
@@ -207,7 +207,7 @@ class _Record:
     # ------------------------------------------------------------ lanes
 
     def timeline(self) -> Timeline | None:
-        """Return all of it, bounded."""
+        """Return the timeline, with bounded lanes and marks; None where no kernel and no copy ran in it."""
         lanes = [*self._device_lanes(), *self._host_lanes()]
         kept, shortest, merged, left_out = bounded_lanes(lanes, self._span)
         if not any(one.lane.kind in ("kernels", "copies") for one in kept):
@@ -258,7 +258,10 @@ class _Record:
         return _gap_kinds(np.array([begin]), np.array([end]), never, self._host.get(process))
 
     def _host_lanes(self) -> Iterator[LaneMarks]:
-        """Of each thread that calls the devices' library or is in a range: its ranges, lines, operations and calls."""
+        """Yield the ranges, lines, operations and calls of each thread as lanes.
+
+        Threads are those that call the devices' library or are in a range.
+        """
         import numpy as np
 
         for at, ((process, thread, kind), entries) in enumerate(sorted(self._ranges.items(), key=_by_thread)):
@@ -284,9 +287,9 @@ class _Record:
             )
 
     def _call_label(self, name: int, launched: int | None, *, waits: bool) -> int:
-        """Return a call, with what it launched and the line of that; `waits`.
+        """Return the number of a call's label, with what it launched and the line of that.
 
-        It came back behind the end of its copy.
+        `waits`: the call returned after its copy had ended.
         """
         kind = "wait" if waits and self._kinds[name] == "copy" else self._kinds[name]
         label = MarkLabel(kind, self._tables.calls[name][:LONGEST_NAME])
@@ -315,7 +318,11 @@ _PROGRAM, _QUEUED, _UNKNOWN = (_IDLE_KINDS.index(kind) for kind in ("program", "
 
 
 def _gap_kinds(begin: Any, end: Any, launched: Any, host: HostTime | None) -> Any:
-    """Return what the host did in most of each gap. `launched`: when the first of what ran after it was asked for."""
+    """Return the kind of what the host did in most of each gap.
+
+    `launched` is when (ns) the first of what ran after a gap was launched: where more than half of the gap lies
+    after that, the work was queued. Where no call of the host was recorded, the kind is an unknown wait.
+    """
     import numpy as np
 
     if host is None:  # no call was recorded: nobody knows
@@ -328,7 +335,7 @@ def _gap_kinds(begin: Any, end: Any, launched: Any, host: HostTime | None) -> An
 
 
 def _covered(marks: Marks) -> Marks:
-    """Return the same without what others cover already: what is left adds up to the time in which anything ran."""
+    """Cut from the marks what earlier ones cover: the rest adds up to the time in which anything ran."""
     import numpy as np
 
     order = np.argsort(marks.start, kind="stable")
@@ -339,7 +346,7 @@ def _covered(marks: Marks) -> Marks:
 
 
 def busy_shares(marks: Marks, first: int, last: int) -> tuple[int, ...]:
-    """Return how much of each of BINS equal parts is covered by marks, in %."""
+    """Return the share in % of each of BINS equal parts from `first` to `last` (ns) that marks cover."""
     import numpy as np
 
     edges = np.linspace(first, max(last, first + 1), BINS + 1)
@@ -365,7 +372,7 @@ def _by_thread(item: tuple[_Key, Any]) -> tuple[int, int, str]:
 def _ranges_in(recording: Recording, part: ShownPart) -> dict[_Key, list[tuple[int, int, MarkLabel]]]:
     """Return the outermost ranges, lines and operations of each thread in the part.
 
-    Operations only where no line is told.
+    Operations are left out of processes in which lines were recorded.
     """
     found: dict[_Key, list[tuple[int, int, MarkLabel]]] = {}
     reached: dict[_Key, int] = {}
@@ -400,6 +407,6 @@ def _range_label(one: Range) -> MarkLabel:
 
 
 def line_label(place: SourceLine) -> MarkLabel:
-    """Return the mark of a line of the program."""
+    """Return the label of a mark that stands for a line of the program."""
     file, line, function = place
     return MarkLabel("line", function or "", file=file, line=line, function=function)

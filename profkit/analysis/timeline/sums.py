@@ -1,4 +1,4 @@
-"""Adds up what counts in a trace, block by block, into a `GpuTrace`: idle time, calls of the host, ranges, copies."""
+"""Sums up what counts in a trace, block by block, into a `GpuTrace`: idle time, host calls, ranges, copies."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LARGE_COPY = 1 << 20  # bytes of a copy to the host that somebody there works on
 
 
 class HostSums:
-    """Fed with the kernels that count, and with the calls that do."""
+    """Sums up launch latencies and the host's calls, fed with the kernels and the calls that count."""
 
     def __init__(self) -> None:
         self._durations = Durations()
         self._calls = Durations()  # by name
 
     def add_launches(self, rows: Columns) -> None:
-        """Kernels (columns ACTIVITY). One launch of a graph starts many of them: the first counts."""
+        """Add kernels (columns ACTIVITY). A launch of a graph starts many of them: only the first counts."""
         import numpy as np
 
         rows = rows[rows["launch"] >= 0]
@@ -45,11 +45,14 @@ class HostSums:
         self._durations.add(np.full(len(rows), _CALL), rows["call"])
 
     def add_calls(self, rows: Columns) -> None:
-        """Calls (columns CALL)."""
+        """Add calls (columns CALL)."""
         self._calls.add(rows["name"], rows["end"] - rows["start"])
 
     def latencies(self) -> tuple[float, float] | None:
-        """Medians in seconds: from the begin of a launch call to that of its kernel, and of the call itself."""
+        """Return the medians of the launch latency and of the launch call, in seconds; None without launches.
+
+        The latency is the time from the begin of a launch call to that of its kernel.
+        """
         sums = self._durations.summed()
         return (sums[_LATENCY].median / 1e9, sums[_CALL].median / 1e9) if sums else None
 
@@ -67,7 +70,7 @@ _Key: TypeAlias = "tuple[str, str | None]"  # name, domain
 
 
 class RangeSums:
-    """Fed with the kernels that count."""
+    """Sums up kernels by range and by origin, fed with the kernels that count."""
 
     def __init__(
         self, ranges: Sequence[Range], windows: TimeWindows, configurations: Sequence[Kernel], lines: LineSums
@@ -81,7 +84,7 @@ class RangeSums:
         self._launched_by: dict[int, Counter[int]] = {}  # by configuration the launches from each origin
 
     def add(self, rows: Columns, when: Any) -> None:
-        """Kernels (columns ACTIVITY), each with the time at which it was launched."""
+        """Add kernels (columns ACTIVITY), each with the time in ns at which it was launched."""
         if self._paths:
             path = self._paths.find(when, rows["process"], rows["thread"])
             paths, configurations, _, _ = distinct_pairs(path, rows["what"])
@@ -101,7 +104,7 @@ class RangeSums:
             self._launched_by.setdefault(what, Counter())[number] += count
 
     def operations(self) -> dict[int, KernelTime]:
-        """By configuration what launched it most often: its operation and the line are those of most launches by it."""
+        """Return for each configuration its most frequent operation, and the line of most of its launches."""
         return {
             what: launched
             for what, origins in self._launched_by.items()
@@ -109,7 +112,10 @@ class RangeSums:
         }
 
     def _commonest(self, origins: Counter[int], kernel: Kernel) -> KernelTime | None:
-        """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
+        """Return the most frequent operation and the lines of a configuration; None where none is known.
+
+        Where operations were recorded for a part of the time only, launches in the rest are taken to be alike.
+        """
         numbered = [(number, count) for number, count in origins.items() if number >= 0]
         known = [(self._origins.origins[number], count) for number, count in numbered]
         launches, of = Counter[str | None](), Counter[tuple[str | None, str | None]]()
@@ -140,11 +146,11 @@ class RangeSums:
         )
 
     def work(self) -> tuple[GpuOperation, ...]:
-        """Return the operations that launched kernels, with the least work of each."""
+        """Return the operations that launched kernels, with the least work that each needs."""
         return self._work.summed()
 
     def names(self) -> dict[int, tuple[str, ...]]:
-        """By configuration the ranges in which it was launched, operations left out."""
+        """Return for each configuration the ranges in which it was launched, without operations."""
         names: dict[int, dict[str, None]] = {}
         for path, what in self._inside:
             marked = (key for key in self._paths.names[path] if key not in self._paths.operations)
@@ -152,7 +158,10 @@ class RangeSums:
         return {what: tuple(ranges)[:MOST_NAMES] for what, ranges in names.items()}
 
     def ranges(self) -> tuple[tuple[GpuRange, ...], int]:
-        """By name and domain, in what counts, most GPU time first; how many a framework wrote for its operations."""
+        """Return the ranges, most GPU time first, and how many of them are a framework's operations.
+
+        Ranges are summed by name and domain, over what counts. The number is that of entries, not of names.
+        """
         launched, spent = Counter[_Key](), Counter[_Key]()
         for path, sums in self._in_paths.summed().items():
             for key in self._paths.names[path]:
@@ -185,13 +194,13 @@ _Value = TypeVar("_Value")
 
 
 def _majority(counts: Counter[_Value | None]) -> _Value | None:
-    """Return what counts for more than half; None where nothing does."""
+    """Return the value with more than half of the counts; None where none has."""
     value, count = counts.most_common(1)[0]
     return value if 2 * count > counts.total() else None
 
 
 class Sums:
-    """Fed with all activities in the order of their starts, then with all calls."""
+    """Sums up a trace, fed with all activities in the order of their starts, then with all calls."""
 
     def __init__(self, recording: Recording, windows: TimeWindows) -> None:
         self._recording, self._windows = recording, windows
@@ -208,11 +217,11 @@ class Sums:
 
     @property
     def origins(self) -> LaunchOrigins:
-        """Return where launches come from."""
+        """Return the origins of launches."""
         return self._lines.origins
 
     def add(self, block: Columns) -> None:
-        """Activities (columns ACTIVITY), joined with their launches."""
+        """Add activities (columns ACTIVITY), joined with their launches."""
         import numpy as np
 
         when = np.where(block["launch"] >= 0, block["launch"], block["start"])
@@ -260,19 +269,20 @@ class Sums:
                 self._communication.add(device, block[rows], window[rows])
 
     def add_calls(self, block: Columns) -> None:
-        """Calls of the host (columns CALL)."""
+        """Add calls of the host (columns CALL)."""
         rows = block[self._windows.number(block["start"]) >= 0]
         self._host.add_calls(rows)
         self._lines.add_calls(rows)
 
     def sequence(self, trace: GpuTrace) -> tuple[tuple[int, float], ...]:
-        """Of one device its first launches that count, in order: which of the trace's kernels, and its seconds."""
+        """Return the first launches of one device that count, each as index of the trace's kernel and seconds."""
         return self._kernels.sequence(trace.kernels)
 
     def trace(self, *, repeats: int | None) -> GpuTrace:
-        """Return all of it. Of several devices `span` and `busy` are the mean.
+        """Return the trace of all that was added.
 
-        A device that waits for others is idle.
+        `span` and `busy` of several devices are means: a device that waits for others is idle. `repeats` is the
+        number of iterations where the part that counts was found by repetition.
         """
         # One that only got a copy is not one that should work.
         working = sorted(self._working or self._devices)

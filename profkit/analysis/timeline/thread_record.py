@@ -1,7 +1,7 @@
 """What the threads of a program did when, as lanes: running, waiting for a lock, for input, for a processor.
 
-Each lane is made of equal parts of the run. Within one part the order of what was done is not known: its marks stand in
-the order of their kinds, each as long as it took.
+Each lane is made of equal parts of the run. Within one part the order of what was done is not known: its
+marks are in the order of their kinds, each as long as it took.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Stretch:
 
 @dataclass
 class ThreadRecord:
-    """One lane while it is made: whose it is, and its stretches."""
+    """One lane under construction: whose it is, and its stretches."""
 
     kind: LaneKind
     name: str
@@ -47,7 +47,7 @@ class ThreadRecord:
 
     @property
     def weight(self) -> tuple[float, float]:
-        """By which lanes are chosen, where there are too many: the time in which it ran, then all of it."""
+        """Return the seconds in which it ran, then all of its seconds: most first, where lanes are too many."""
         ran = sum(one.seconds for one in self.stretches if one.label.kind in RUNNING)
         return ran, sum(one.seconds for one in self.stretches)
 
@@ -55,7 +55,10 @@ class ThreadRecord:
 def threads_timeline(
     records: Sequence[ThreadRecord], seconds: float, processes: Sequence[str] = ()
 ) -> Timeline | None:
-    """The lanes of a run of so many seconds, in the order of `records`; None where nothing was recorded."""
+    """Build the timeline of a run of `seconds`, lanes in the order of `records`; None without stretches.
+
+    Parts are made longer until all lanes together have at most MOST_MARKS marks, or a run has FEWEST parts.
+    """
     found = [one for one in records if one.stretches]
     if not found or seconds <= 0:
         return None
@@ -83,7 +86,7 @@ def threads_timeline(
 
 
 def _lane(record: ThreadRecord, width: float, parts: int, labels: Labels) -> Lane:
-    """Each part of the run split by what was done in it, and what goes on from one to the next as one mark."""
+    """Split each part of the run by what was done in it, and join what goes on from one part to the next."""
     sums: list[dict[Place, float]] = [{} for _ in range(parts)]
     for one in record.stretches:
         for part, share in _spread(one, width, parts):
@@ -116,7 +119,7 @@ def _lane(record: ThreadRecord, width: float, parts: int, labels: Labels) -> Lan
 
 
 def _spread(one: Stretch, width: float, parts: int) -> Iterator[tuple[int, float]]:
-    """Yield the seconds of a stretch in each part that it touches, spread evenly."""
+    """Yield the parts that a stretch overlaps and its seconds in each, spread evenly."""
     length = max(one.end - one.begin, 1e-9)
     first = min(parts - 1, max(0, int(one.begin / width)))
     for part in range(first, min(parts, int(one.end / width) + 1)):
@@ -126,7 +129,7 @@ def _spread(one: Stretch, width: float, parts: int) -> Iterator[tuple[int, float
 
 
 def _by_kind(done: Mapping[Place, float]) -> list[tuple[Place, float]]:
-    """One mark for each kind, named after the place with most of it."""
+    """Return one mark for each kind with its seconds, labelled with the place that has most of it."""
     kinds: dict[MarkKind, dict[Place, float]] = {}
     for label, seconds in done.items():
         kinds.setdefault(label.kind, {})[label] = seconds
@@ -140,7 +143,7 @@ def _by_kind(done: Mapping[Place, float]) -> list[tuple[Place, float]]:
 def _strip(
     records: Sequence[ThreadRecord], seconds: float, processes: Sequence[str]
 ) -> Iterator[ActivityBins]:
-    """Yield how much of each part of the run each process ran: of several threads at a time at most 100 %."""
+    """Yield the share in % of each part of the run in which a process ran, at most 100 for several threads."""
     width = seconds / STRIP
     for process in sorted({one.process for one in records}):
         spent = [0.0] * STRIP

@@ -1,7 +1,9 @@
 """From what a reader recorded to a `GpuTrace`: joined, restricted to the part that counts, and summed up.
 
-Everything is read once and put aside in a spool, since what counts may be known only at the end; then summed up from
-there. Memory does not grow with the trace, but for some 30 bytes per kernel where nothing is marked."""
+Everything is read once and stored in a spool, since what counts may be known only at the end; then it is
+summed up from there. Memory does not grow with the trace, except for some 30 bytes per kernel where nothing
+is marked.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from profkit.core.types import Fact, GpuLoop, GpuTrace, Kernel, Timeline
 
 
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
-    """Return the trace, and what has to be said of it."""
+    """Build the trace, and the notes about it."""
     trace, notes, _ = build_ordered_trace(recording)
     return trace, notes
 
@@ -38,7 +40,7 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
 def build_ordered_trace(
     recording: Recording,
 ) -> tuple[GpuTrace, tuple[Fact, ...], tuple[tuple[int, float], ...]]:
-    """Return the trace, what has to be said of it, and of one device its first launches with their seconds."""
+    """Build the trace, the notes about it, and the first launches of one device with their seconds."""
     with Spool() as activities, Spool() as calls:
         loading, repeats = CodeLoading(recording.tables.calls), Repetitions()
         _gather(recording, activities, calls, loading, repeats)
@@ -62,7 +64,7 @@ def _timeline(
     steady: SteadyPart | None,
     sums: Sums,
 ) -> Timeline | None:
-    """Return the record of one typical step; None where nothing was launched."""
+    """Build the timeline of one typical step; None where nothing was launched."""
     filling = [fills_memory(configuration.name) for configuration in recording.tables.configurations]
     order = launch_order(activities, filling)
     part = choose_part(recording.ranges, windows, order, steady, filling, launches_of(activities, order.lane))
@@ -70,14 +72,14 @@ def _timeline(
 
 
 class Repetitions:
-    """Leaves out what a report tells twice."""
+    """Drops activities that a report contains twice, and counts them."""
 
     def __init__(self) -> None:
         self._last: Columns | None = None  # the rows that began last
         self.twice = 0
 
     def without(self, block: Columns) -> Columns:
-        """Return the rows of a block (columns ACTIVITY, by their starts) that were not there before."""
+        """Return the rows of a block (columns ACTIVITY, by their starts) that did not occur before."""
         import numpy as np
 
         if not len(block):
@@ -93,7 +95,7 @@ class Repetitions:
         return told_first
 
     def notes(self) -> Iterator[Fact]:
-        """Yield how many were left out."""
+        """Yield a note with the number of rows that were dropped, if there were any."""
         if self.twice:
             yield Fact.of("told-twice", count=self.twice)
 
@@ -103,7 +105,10 @@ _SAME = ("start", "end", "key", "what", "bytes", "stream", "process", "device", 
 
 
 def _told_again(rows: Columns) -> Any:
-    """Of each row, by their starts, whether one before it is the same; never where no stream or launch is told."""
+    """Return for each row, ordered by their starts, whether an earlier one is the same.
+
+    False where no stream or no launch is known.
+    """
     import numpy as np
 
     again = np.zeros(len(rows), dtype=bool)
@@ -126,7 +131,7 @@ def _told_again(rows: Columns) -> Any:
 def _gather(
     recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading, repeats: Repetitions
 ) -> None:
-    """Join both streams as they come: a call begins before what it asks for."""
+    """Join activities with calls as both are read, since a call begins before what it launches."""
     pending_calls = PendingCalls()
     pending = iter(recording.calls)
     reached = -(1 << 62)
@@ -192,7 +197,7 @@ def _part_that_counts(
 
 
 def other_loops(activities: Spool, order: LaunchOrder, steady: SteadyPart) -> tuple[GpuLoop, ...]:
-    """Return the loops that are no part of what counts, each from its first kernel's begin to its last one's end."""
+    """Return the loops outside what counts, each from its first kernel's begin to its last one's end."""
     if not steady.others:
         return ()
     launches = launches_of(activities, order.lane)
@@ -208,7 +213,10 @@ def other_loops(activities: Spool, order: LaunchOrder, steady: SteadyPart) -> tu
 def _without_compiling(
     bounds: tuple[int, int], recording: Recording, steady: SteadyPart
 ) -> tuple[tuple[int, int], ...]:
-    """Return the parts of what repeats in which the host did not compile, where it does that in few of the steps."""
+    """Cut the times in which the host compiled out of what repeats, where few of the steps have any.
+
+    There are at least SELDOM steps for each compilation then.
+    """
     begin, end = bounds
     inside = [one for one in merge_intervals(recording.compiling) if begin < one[0] and one[1] < end]
     if not inside or SELDOM * len(inside) > steady.repeats:
@@ -225,7 +233,10 @@ _DIGITS = re.compile(r"\d+")
 
 
 def launched_programs(ranges: Sequence[Range], times: Any) -> Any:
-    """Return the number of XLA's program that made each launch, -1 where none did; empty where none is recorded."""
+    """Return the number of XLA's program that made each launch, -1 where none did.
+
+    Empty where no program is recorded.
+    """
     import numpy as np
 
     named = [(one, MODULE.search(one.name)) for one in ranges if "hlo_module" in one.name]
@@ -246,11 +257,11 @@ def launched_programs(ranges: Sequence[Range], times: Any) -> Any:
 def _steady_part(
     order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[int], programs: Any
 ) -> SteadyPart | None:
-    """Return what repeats by launch configurations; where that is little of the time, what repeats by kernels' names.
+    """Find what repeats by launch configurations; where that is little of the time, by kernels' names.
 
-    A sequence that grows by a token has other grids in each step. By name alone layers of other sizes would be alike,
-    too, and so would the candidates of a tuner: configurations come first, and most of what they found has to be of the
-    same kernels.
+    A sequence that grows by a token has other grids in each step. By name alone layers of other sizes would be
+    alike, too, and so would the candidates of a tuner: configurations come first, and most of what they find has
+    to be of the same kernels.
     """
     import numpy as np
 
@@ -284,13 +295,13 @@ def _steady_part(
 
 
 def _kind_of(name: str) -> str:
-    """Return a name without sizes; of a library that chooses by size its own."""
+    """Return a kernel's name without numbers; for a library that chooses kernels by size the library's name."""
     owner = kernel_owner(name)
     return owner if owner in _LIBRARIES else _DIGITS.sub("", name)
 
 
 def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[Fact]:
-    """Code that was loaded in a marked part is a cost of the first call, not of the work."""
+    """Yield a note on code that was loaded in a marked part: a cost of the first call, not of the work."""
     import numpy as np
 
     if not windows.marked or not loading.moments:
@@ -307,7 +318,7 @@ MOST_KEPT = 1 << 18
 
 
 class PendingCalls:
-    """Calls that wait for their work to be seen, by key: a process and its correlation number are unique."""
+    """Keeps calls until their work is seen, by key: a process and its correlation number are unique."""
 
     def __init__(self) -> None:
         self._kept: Columns | None = None  # sorted by key
@@ -351,13 +362,16 @@ _LOADS = re.compile(
 
 @dataclass
 class CodeLoading:
-    """Fed with all calls in order. `moments` are `(when it began, ns it took)` of every load of code."""
+    """Notes every load of code, fed with all calls in order.
+
+    `moments` holds `(begin, duration)` of each load, in ns.
+    """
 
     names: list[str]  # the table of calls; it may grow
     moments: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, calls: Columns) -> None:
-        """Take note of the loads in a block of calls."""
+        """Note the loads in a block of calls (columns CALL)."""
         import numpy as np
 
         loads = np.array([_LOADS.search(name) is not None for name in self.names] or [False])
@@ -367,9 +381,10 @@ class CodeLoading:
 
 @dataclass(frozen=True)
 class LaunchOrder:
-    """One entry per launch: the number of what was launched, and when. By number: mean ns, and whether it only fills.
+    """The launches in order: for each the number of what was launched, and when (ns).
 
-    One launch of a CUDA graph is one entry, with a number of its own: its nodes come and go together.
+    `weights` and `filling` are indexed by that number: mean ns, and whether it only fills memory. One launch of a
+    CUDA graph is one entry with a number of its own: its nodes come and go together.
     """
 
     sequence: Any
@@ -381,9 +396,9 @@ class LaunchOrder:
 
 
 def launch_order(activities: Spool, filling: Sequence[bool]) -> LaunchOrder:
-    """Return the launches of the process and device with most kernel time. `filling` is by configuration.
+    """Return the launches of the process and device with most kernel time, in order.
 
-    Of several processes or devices one is enough to know when the workload began.
+    `filling` is by configuration. Of several processes or devices one is enough to know when the workload began.
     """
     import numpy as np
 
@@ -416,7 +431,10 @@ def launch_order(activities: Spool, filling: Sequence[bool]) -> LaunchOrder:
 
 
 def _busiest_lane(activities: Spool) -> tuple[int, bool, int]:
-    """Return which process and device it is, whether there are graphs, and of how many it is the busiest."""
+    """Return the lane with most kernel time (-1: none), whether there are graphs, and the number of lanes.
+
+    A lane is a process and a device, as `_lanes` numbers them.
+    """
     import numpy as np
 
     time: dict[int, int] = {}
@@ -431,14 +449,14 @@ def _busiest_lane(activities: Spool) -> tuple[int, bool, int]:
 
 
 def _lanes(kernels: Columns) -> Any:
-    """Return the process and device of each, as one number."""
+    """Return the process and device of each kernel as one number."""
     return (kernels["process"].astype("i8") << 16) | kernels["device"]
 
 
 def _fold_graphs(
     what: Any, when: Any, spent: Any, graph: Any, weights: list[float], filling: list[bool]
 ) -> tuple[Any, Any, list[float], list[bool]]:
-    """Return the nodes of each launch of a graph as one entry; equal launches get equal numbers."""
+    """Fold the nodes of each launch of a graph into one entry; equal launches get equal numbers."""
     import numpy as np
 
     firsts = np.flatnonzero(np.r_[True, (graph[1:] != graph[:-1]) | (graph[1:] < 0)])
@@ -457,11 +475,11 @@ def _fold_graphs(
 
 
 def bounds_with_copies(activities: Spool, order: LaunchOrder, steady: SteadyPart) -> tuple[int, int]:
-    """From when to when the repetition was launched: its kernels, and around them what one iteration copies.
+    """Return from when to when (ns) the repetition was launched, with the copies around its kernels.
 
-    A loop that copies in, computes and copies out begins before its first kernel and ends behind its last. What lies
-    between the last kernel of an iteration and the first of the next is one set of copies; as much of it as there is
-    before the first kernel belongs to the first iteration, and the rest, if there is such, to the last.
+    A loop that copies in, computes and copies out begins before its first kernel and ends behind its last. What
+    lies between the last kernel of an iteration and the first of the next is one set of copies; as much of it as
+    there is before the first kernel belongs to the first iteration, and the rest, if any, to the last.
     """
     times = order.times
     middle = steady.first + steady.repeats // 2 * steady.period
@@ -483,7 +501,7 @@ def bounds_with_copies(activities: Spool, order: LaunchOrder, steady: SteadyPart
 
 
 def _transfers(activities: Spool, lane: int) -> tuple[Any, Any]:
-    """Return when each of a lane was launched, in order, and of which kind it was."""
+    """Return when (ns) each transfer of a lane was launched, in order, and of which kind it was."""
     import numpy as np
 
     times, kinds = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
@@ -497,7 +515,7 @@ def _transfers(activities: Spool, lane: int) -> tuple[Any, Any]:
 
 
 def _take_while_left(moved: Iterable[tuple[int, int]], left: Counter[Any]) -> list[int]:
-    """When the first of `moved`, times and kinds, were launched, while they are of those `left`, which they use up."""
+    """Return the times of leading `moved` (times, kinds) that `left` covers; each uses up one of its kind."""
     taken = []
     for when, kind in moved:
         if left[kind] <= 0:

@@ -23,7 +23,7 @@ _CONVOLUTION = re.compile(
 
 
 def multiplies(kernel: str) -> bool:
-    """Return whether a kernel does what takes the time of a product, of attention or of a convolution."""
+    """Return whether a kernel does the main work of a product, of attention or of a convolution."""
     return computes_products(kernel) or _CONVOLUTION.search(kernel) is not None
 
 
@@ -46,14 +46,14 @@ class _Row(NamedTuple):
 
 
 class WorkSums:
-    """Fed with kernels that count, each with its origin and the number of the call it is a part of."""
+    """Sums up kernels by operation, fed with those that count, their origins and their calls' numbers."""
 
     def __init__(self, origins: LaunchOrigins, configurations: Sequence[Kernel]) -> None:
         self._origins, self._table = origins, configurations
         self._sums: dict[int, _Sum] = {}
 
     def add(self, rows: Columns, origin: Any, call: Any) -> None:
-        """Kernels (columns ACTIVITY)."""
+        """Add kernels (columns ACTIVITY), each with the numbers of its origin and its operation's call."""
         import numpy as np
 
         known = origin > 0
@@ -74,7 +74,10 @@ class WorkSums:
             self._sums[number].calls.update(entered.tolist())
 
     def summed(self) -> tuple[GpuOperation, ...]:
-        """The operations, most time first. Calls that need the same work and differ in a value alone are one row."""
+        """Return the operations, most time first.
+
+        Calls that need the same work and differ only in a value are one row.
+        """
         rows: dict[_Row, _Sum] = {}
         for number, one in self._sums.items():
             origin = self._origins.origins[number]
@@ -94,9 +97,10 @@ class WorkSums:
         return tuple(self._operation(row, one) for row, one in ranked[:MOST_OPERATIONS])
 
     def flops(self, origins: Sequence[tuple[int, int]]) -> float | None:
-        """FLOP of a launch of a product, over launches by origin; None where some origin has no product of known work.
+        """Return the FLOP of one launch of a product, as the mean over `origins` (number, launches).
 
-        A call that launches several such kernels shares its FLOP among them.
+        A call that launches several such kernels shares its FLOP among them. None where some origin has no product of
+        known work.
         """
         total, launches = 0.0, 0
         for number, count in origins:
@@ -109,7 +113,10 @@ class WorkSums:
         return total / launches if launches else None
 
     def _work(self, number: int) -> NecessaryWork | None:
-        """Return the least work of a call; of tensors whose type was not recorded its kernels tell one."""
+        """Return the least work of a call of an origin; None where its arguments are not known.
+
+        Where the tensors' type was not recorded, the names of the kernels tell it.
+        """
         origin: LaunchOrigin = self._origins.origins[number]
         one = self._sums.get(number)
         if origin.call is None or one is None:

@@ -1,9 +1,9 @@
-"""Which instruction of XLA each kernel of a trace is, by the order of the launches and the schedule of its program.
+"""Which instruction of XLA each kernel of a trace is, by the launch order and the schedule of its program.
 
-XLA runs a program as a CUDA graph, so that a trace tells one instruction for all kernels, and a product of cuBLAS has a
-name that tells none. Kernels of fusions have the name of one that computes the same: they are the anchors. What a
-library launches lies between two of them, in order. Where the order or the number differs, nothing is said that not all
-instructions that it may be agree on.
+XLA runs a program as a CUDA graph, so that a trace gives one instruction for all kernels, and the name of a
+product of cuBLAS gives none. Kernels of fusions have the name of one that computes the same: they are the
+anchors. What a library launches lies between two of them, in order. Where the order or the number differs, a
+kernel only gets what all instructions that it may be have in common.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class ScheduledKernel:
 
     @cached_property
     def said(self) -> ScheduledKernel:
-        """Return what is said of it: two of which the same is said are one."""
+        """Return what is reported of the instruction; those that are equal in it are not told apart."""
         return replace(self, kernel="", group=0)
 
     @cached_property
     def plain(self) -> ScheduledKernel:
-        """Return what can be said whatever its shapes are: its line, and the operation's name."""
+        """Return what holds whatever the shapes are: the line, and the operation's name."""
         return replace(self.said, operation=self.name, type=None, unit=None, flop=None, bytes=None)
 
 
@@ -105,9 +105,9 @@ _Launch = tuple[int, float]  # the number of its kernel in the trace, and second
 
 @dataclass
 class _Placed:
-    """What launches of one configuration are: by what is said of an instruction launches and seconds.
+    """The instructions that launches of one configuration are, with launches, calls and seconds of each.
 
-    `other`: launches of which nothing is said, beside them.
+    `other` counts launches whose instruction is not known.
     """
 
     launches: Counter[ScheduledKernel] = field(default_factory=Counter)
@@ -116,7 +116,7 @@ class _Placed:
     other: int = 0
 
     def add(self, one: ScheduledKernel, seconds: float, *, launches: int = 1, calls: int = 1) -> None:
-        """Add launches that are this instruction, and how many calls of it they are."""
+        """Add launches of one instruction, and the number of calls that they are."""
         self.launches[one] += launches
         self.calls[one] += calls
         self.seconds[one] = self.seconds.get(one, 0.0) + seconds
@@ -129,13 +129,13 @@ class _Placed:
 
     @property
     def is_told(self) -> bool:
-        """Return whether enough of the launches are placed to speak of all."""
+        """Return whether enough launches (_PLACED) have an instruction to speak of all of them."""
         told = self.launches.total()
         return told > 0 and told >= _PLACED * (told + self.other)
 
 
 class _Alignment:
-    """Holds the launches of one program against its schedule."""
+    """Matches the launches of one program with its schedule."""
 
     def __init__(self, program: ProgramSchedule, launches: Sequence[_Launch], names: Sequence[str]) -> None:
         self.placed: dict[int, _Placed] = {}
@@ -160,7 +160,7 @@ class _Alignment:
 
     @property
     def strange(self) -> set[int]:
-        """Return the kernels with a name as XLA gives it that is none of this program's."""
+        """Return the kernels that XLA named, but that are not in this program."""
         return {
             number
             for number in {number for number, _ in self._launches}
@@ -235,8 +235,10 @@ class _Alignment:
         return self._schedule[self._anchors[-1] + 1 :]
 
     def _match(self, launches: range, candidates: Sequence[Sequence[ScheduledKernel]]) -> None:
-        """Give each of these launches, none of them an anchor, its instruction; with several candidates for all of them
-        only where these agree."""
+        """Give each of these launches, none of them an anchor, its instruction.
+
+        Several candidates have to agree on it.
+        """
         kept: list[tuple[int, list[int]]] = []  # a launch, and what reduces its parts
         for at in launches:
             if kept and _REDUCES.search(self._names[self._launches[at][0]]):
@@ -258,9 +260,10 @@ class _Alignment:
 def with_schedules(
     trace: GpuTrace | None, schedules: Sequence[ProgramSchedule], launches: Sequence[_Launch] = ()
 ) -> GpuTrace | None:
-    """Return the trace with the operations and lines of XLA's programs, and with what each operation needs.
+    """Return the trace with the operations and lines of XLA's programs, and each operation's least work.
 
-    `launches`: those of one device, in order, with their seconds; without them the order that the trace tells.
+    `launches` are those of one device, in order, with their seconds; without them the trace's own order is used.
+    The trace is returned as it is where it has operations already, or no schedule is known.
     """
     if trace is None or not schedules or trace.work or any(one.operation for one in trace.kernels):
         return trace
@@ -284,7 +287,7 @@ def with_schedules(
 
 
 def runs_programs(trace: GpuTrace) -> bool:
-    """Return whether XLA's programs launched the kernels of a trace, as far as it tells."""
+    """Return whether the trace shows that XLA's programs launched kernels."""
     return any(_MODULE.search(name) for time in trace.kernels for name in time.ranges)
 
 
