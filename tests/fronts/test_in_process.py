@@ -210,7 +210,9 @@ def test_calls_of_a_decorated_function_add_up_to_one_page_at_the_end() -> None:
     assert "in 2 calls, " in rest or "in 2 calls, " in often  # those after the third
     taken = re.search(r"Took +([\d.]+) (ms|s) in 150 calls, ", after)
     assert taken is not None  # and not the five that rarely made
-    assert float(taken[1]) * (0.001 if taken[2] == "ms" else 1) >= 0.2  # a fast machine takes less than 2 ms for each
+    assert (
+        float(taken[1]) * (0.001 if taken[2] == "ms" else 1) >= 0.2
+    )  # a fast machine takes less than 2 ms for each
     assert re.search(r"compute +test_in_process\.py:\d+", " ".join(after.split()))
 
 
