@@ -236,9 +236,8 @@ class RunEvidence:
 
     @property
     def trace(self) -> GpuTrace | None:
-        """Return the timeline that these rules speak of. Their advice is in words of CUDA.
-
-        A recording of Metal has none.
+        """Return the timeline that these rules speak of. Their advice is in words of CUDA: a recording of Metal has
+        none.
         """
         return self.document.trace if self.document.metal is None else None
 
@@ -268,9 +267,8 @@ class RunEvidence:
 
     @property
     def framework(self) -> str:
-        """Return what the program's work for the device is written in: torch, jax or cuda.
-
-        Empty where that is not known.
+        """Return what the program's work for the device is written in: torch, jax or cuda; empty where that is not
+        known.
         """
         times = self.document.trace.kernels if self.document.trace is not None else ()
         owners = {kernel_owner(one.kernel.name) for one in times} | {kernel.owner for kernel in self.kernels}
@@ -376,9 +374,8 @@ def _single_gap(trace: GpuTrace) -> float:
 
 
 def instrument_seconds(trace: GpuTrace) -> float:
-    """Return what writing each operation as a range cost the host of one device.
-
-    So much of the idle time may be due to it.
+    """Return what writing each operation as a range cost the host of one device: so much of the idle time may be
+    due to it.
     """
     return trace.operations * OPERATION_SECONDS / max(1, len(trace.device_busy))
 

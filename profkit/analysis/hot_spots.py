@@ -516,12 +516,11 @@ def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:
 
 
 def _beneath(document: RunDocument, line: LineSamples, share: float, row: float) -> Beneath | None:
-    """Return what the line calls: by sampled stacks a function of Python, by cProfile what is built in; `row`.
+    """Return what the line calls: by sampled stacks a function of Python, by cProfile what is built in; `row`:
+    its seconds.
 
-    Its seconds.
-
-    cProfile counts the calls of a function, not of a line: where two lines of it call the same, those of one are known
-    by how often the line ran.
+    cProfile counts the calls of a function, not of a line: where two lines of it call the same, those of one are
+    known by how often the line ran.
     """
     called = (
         line.callees[0] if line.callees and line.own < MOSTLY * (line.main_cpu + line.other_cpu) else None
@@ -587,9 +586,8 @@ def _public_name(function: str, file: str | None) -> str | None:
 
 
 def _native_library(document: RunDocument, share: float) -> str | None:
-    """Return the library of machine code that works below a line.
-
-    Where both have so much of the time that they overlap.
+    """Return the library of machine code that works below a line: where both have so much of the time that they
+    overlap.
     """
     profile = _profile(document, "libraries")
     if profile is None:

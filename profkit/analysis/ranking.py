@@ -77,9 +77,8 @@ def efficiency(result: CaseResult, ceilings: MeasuredCeilings) -> float | None:
 
 
 def least_time(result: CaseResult, ceilings: MeasuredCeilings) -> float | None:
-    """Return the least time that the device can need for a case, by its bytes and FLOPs, in s.
-
-    None where it is not known.
+    """Return the least time that the device can need for a case, by its bytes and FLOPs, in s; None where it is
+    not known.
     """
     if not ceilings.bandwidth or not ceilings.flops:
         return None
@@ -229,9 +228,8 @@ def _half_width(result: CaseResult) -> float:
 
 
 def _shared(group: ComparisonGroup) -> frozenset[GridPoint]:
-    """Return the shapes at which everybody has a time who has one anywhere.
-
-    A mean over others could not be compared.
+    """Return the shapes at which everybody has a time who has one anywhere: a mean over others could not be
+    compared.
     """
     of: dict[str, set[GridPoint]] = defaultdict(set)
     for result in group.results:
@@ -251,9 +249,8 @@ def whole_sweep(document: SweepDocument) -> ComparisonGroup:
 def leaders(
     scores: Sequence[ImplementationRanking], baseline: str = BASELINE
 ) -> tuple[ImplementationRanking, ...]:
-    """Return those with the largest geometric mean, the baseline's being 1.
-
-    Several where they are alike, the fastest first.
+    """Return those with the largest geometric mean, the baseline's being 1: several where they are alike, the
+    fastest first.
 
     Nobody where nothing was compared.
     """

@@ -221,9 +221,8 @@ def exit_code(document: EvaluationDocument) -> int:
 
 
 def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[Path | None, list[str]]:
-    """Return the file of kernels, and the program: what stands after `--`.
-
-    Raises UsageError where it makes no sense.
+    """Return the file of kernels, and the program: what stands after `--`. Raises UsageError where it makes no
+    sense.
     """
     from profkit.core.errors import UsageError
 

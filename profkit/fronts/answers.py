@@ -142,9 +142,8 @@ def of_checks(checks: Sequence[Check]) -> DoctorAnswer:
 
 
 def of_fault(error: str, fix: str | None = None, said: str = "") -> str:
-    """Return why nothing was done, as one line of JSON; `said`.
-
-    What a program printed, or a message that may hold it.
+    """Return why nothing was done, as one line of JSON; `said`: what a program printed, or a message that may
+    hold it.
     """
     lines = [_short(line) for line in said.splitlines() if line.strip()]
     untrusted = {"said": [*lines[:1], *lines[1:][-_LINES:]]} if lines else {}

@@ -72,9 +72,8 @@ def programs_of(command: Sequence[str]) -> list[int]:
 
 
 def runs_file_below(command: Sequence[str], folder: Path, root: Path) -> bool:
-    """Return whether `command`, started in `folder`, runs a file below `root`.
-
-    Itself, or what a known program is given.
+    """Return whether `command`, started in `folder`, runs a file below `root`: itself, or what a known program is
+    given.
     """
     if not command or any("\0" in word for word in command):
         return False

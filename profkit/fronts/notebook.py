@@ -75,9 +75,8 @@ def _place() -> tuple[CodeType | None, str, int]:
 
 
 def _compiled(shell: Any, text: str, place: str) -> tuple[Any, Any]:
-    """Return all statements, and the last one's value where it is an expression.
-
-    Raises UsageError for what is no Python.
+    """Return all statements, and the last one's value where it is an expression. Raises UsageError for what is no
+    Python.
     """
     from IPython.core.error import UsageError
 

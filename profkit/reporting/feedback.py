@@ -42,9 +42,8 @@ class JudgedKernel:
 
     @property
     def decided(self) -> tuple[TestResult, ...]:
-        """Return the tests on which something could be decided.
-
-        What the evaluation itself lost is no fault of the kernel.
+        """Return the tests on which something could be decided; what the evaluation itself lost is no fault of the
+        kernel.
         """
         return tuple(result for result in self.results if result.status not in (*UNDECIDED, "lost"))
 

@@ -23,9 +23,8 @@ _NO_XML = re.compile("[\ufffe\uffff]")
 
 
 def render(views: Sequence[View], *, strict: bool = False) -> str:
-    """Return the test cases of the views as one XML document.
-
-    What is unknown is skipped, and with `strict` an error.
+    """Return the test cases of the views as one XML document. What is unknown is skipped, and with `strict` an
+    error.
     """
     return _document([suite for view in views for suite in suites_of(view)], "error" if strict else "skipped")
 

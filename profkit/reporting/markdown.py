@@ -96,9 +96,8 @@ STEP_SUMMARY = 1 << 20  # bytes; a longer summary of a step is not shown at all 
 
 
 def render(view: View, limit: int | None = None) -> str:
-    """Return the view as Markdown. `limit` is in bytes of UTF-8.
-
-    What does not fit is left out from the end, and counted.
+    """Return the view as Markdown. `limit` is in bytes of UTF-8: what does not fit is left out from the end, and
+    counted.
     """
     return limit_length([part for part in (_head(view), *_blocks(view.blocks, 3)) if part], limit)
 

@@ -28,9 +28,8 @@ def with_clock(account: Account, document: RunDocument) -> Account:
 
 
 def sampled_clock(document: RunDocument) -> AccountClock | None:
-    """Return the clock over all samples of all processes; None without any, and where devices differ.
-
-    Of which is not told.
+    """Return the clock over all samples of all processes; None without any, and where devices differ: of which is
+    not told.
     """
     if len({(one.name, one.highest_clock) for one in document.gpus}) != 1:
         return None
@@ -56,9 +55,8 @@ def _share_of_sheet(row: AccountRow, clock: AccountClock, gpu: Gpu) -> float | N
 
 
 def sheet_clock(gpu: Gpu) -> float | None:
-    """Return the SM clock in Hz for which the data sheet states the FLOP/s of the tensor cores.
-
-    None where not known.
+    """Return the SM clock in Hz for which the data sheet states the FLOP/s of the tensor cores; None where not
+    known.
     """
     peak, flop = tensor_peak(gpu), _TENSOR_FLOP.get(gpu.capability or "")
     if peak is None or flop is None or not gpu.multiprocessors or not gpu.highest_clock:

@@ -146,9 +146,8 @@ def is_loader(file: str | None) -> bool:
 
 
 def leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
-    """Return whether a place belongs to what is repeated: True through a loader of torch, False without; None.
-
-    It does not.
+    """Return whether a place belongs to what is repeated: True through a loader of torch, False without; None: it
+    does not.
 
     It does where one of its callers is a loader, or stands among the lines of a function that use the device.
     """

@@ -230,9 +230,8 @@ def fast_p(operations: Sequence[OperationResult], p: float) -> float | None:
 
 
 def slowest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult, ...]:
-    """Return the tests whose kernels take longest, one of each operation before a second of any.
-
-    Three of one tell less.
+    """Return the tests whose kernels take longest, one of each operation before a second of any: three of one
+    tell less.
     """
     seen: Counter[str] = Counter()
     ranked = []
@@ -272,9 +271,8 @@ def speed_word(value: float, low: float | None, high: float | None, floor: float
 
 
 def doubted(speedup: Speedup) -> Speedup:
-    """Return the speed-up of which something is known that its pairs do not show.
-
-    AMBIGUOUS, and as low or as high as 1.
+    """Return the speed-up of which something is known that its pairs do not show: AMBIGUOUS, and as low or as
+    high as 1.
     """
     return replace(speedup, low=min(1.0, speedup.low), high=max(1.0, speedup.high), word="AMBIGUOUS")
 
@@ -303,9 +301,8 @@ class LogInterval(NamedTuple):
 
 
 def log_interval(speedup: Speedup) -> LogInterval | None:
-    """Return the interval of the logarithm around that of the median, 1 within it where it is AMBIGUOUS.
-
-    None without one.
+    """Return the interval of the logarithm around that of the median, 1 within it where it is AMBIGUOUS; None
+    without one.
 
     One pair of times has none.
     """

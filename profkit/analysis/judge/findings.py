@@ -23,9 +23,8 @@ MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of 
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
-    """Return those on the work of a GPU alone, with what each can win as a share of the GPU's time.
-
-    The host is left out.
+    """Return those on the work of a GPU alone, with what each can win as a share of the GPU's time: the host is
+    left out.
     """
     share = evidence_of(document).gpu_share
     return tuple(
@@ -115,9 +114,8 @@ def _as_sampled(one: Insight, explained: Insight) -> Insight:
 
 
 def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
-    """Return what wins more seconds of the program than all its steps could.
-
-    Then without what wins next to nothing there.
+    """Return what wins more seconds of the program than all its steps could: then without what wins next to
+    nothing there.
     """
     split = run.document.time_split
     whole = next((one for one in ranked if one.gain is not None and one.gain.of == gpu_lines.PROGRAM), None)
@@ -156,9 +154,8 @@ def _is_explained(one: Insight, cause: Insight) -> bool:
 
 
 def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:
-    """Return whether the place that takes most of the time is the first thing to say.
-
-    What can be won elsewhere is little.
+    """Return whether the place that takes most of the time is the first thing to say: what can be won elsewhere
+    is little.
     """
     first = ranked[0].gain if ranked else None
     if not ranked or first is None or alone.gain is None:
@@ -193,9 +190,8 @@ def _by_spots(
 
 
 def _is_at(spot: HotSpot, insight: Insight) -> bool:
-    """Return whether a conclusion is about the same function or line.
-
-    Of a function that was inlined, its file and line.
+    """Return whether a conclusion is about the same function or line; of a function that was inlined, its file
+    and line.
     """
     where = insight.where
     same_file = (where.file or "").rpartition("/")[2] == (spot.where.file or "").rpartition("/")[2]

@@ -237,9 +237,8 @@ def _total_share(judged: Sequence[_KernelVerdict]) -> float:
 
 
 def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) -> Reading:
-    """Return why a kernel has no counters: what became of the pass that counts.
-
-    Of a report the line that counts them.
+    """Return why a kernel has no counters: what became of the pass that counts; of a report the line that counts
+    them.
     """
     missing = absent_reading(document, target.metric, "counters", scope)
     if document.plan is not None or document.passes:

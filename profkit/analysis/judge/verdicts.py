@@ -290,9 +290,8 @@ def _multiplexing_warning(reading: Reading, threshold: float) -> Fact | None:
 
 
 def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Reading]) -> Fact | None:
-    """Return why a value over the median time decides nothing.
-
-    The time's interval holds both sides of the threshold.
+    """Return why a value over the median time decides nothing: the time's interval holds both sides of the
+    threshold.
     """
     interval = best_reading(
         [r for r in readings if r.value is not None], "time.interval", scopes_around(reading.scope, readings)

@@ -36,9 +36,8 @@ _NUMBER = re.compile(r"^(-?\d+)[uUlL]+$")
     maxsize=32768
 )  # more than a report has kernels: asked in turn, a smaller cache would hold none of them
 def fitting_form(name: str, width: int) -> tuple[str, bool]:
-    """Return the first form of the name of at most `width` characters, and True.
-
-    The last, and False, where none is so short.
+    """Return the first form of the name of at most `width` characters, and True; the last, and False, where none
+    is so short.
 
     Forms are made one by one: of 10,000 names with ten forms each most would be made for nothing.
     """
@@ -237,9 +236,8 @@ def _of_mangled(text: str) -> str:
 
 
 def _parts(text: str) -> list[NamePart] | None:
-    """Return the qualified name of a signature without what stands before and behind it.
-
-    None where it is no signature.
+    """Return the qualified name of a signature without what stands before and behind it; None where it is no
+    signature.
     """
     reader = _Reader(_TOKEN.findall(text))
     words = reader.type(DEEPEST)

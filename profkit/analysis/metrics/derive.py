@@ -246,9 +246,8 @@ def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, Fact |
 
 
 def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
-    """Return whether all that stands above the line of one formula was asked for.
-
-    A clock alone is no arithmetic rate.
+    """Return whether all that stands above the line of one formula was asked for: a clock alone is no arithmetic
+    rate.
     """
     return any(all(table.resolve(name) in index for name in way.over.names) for way in ways)
 

@@ -21,9 +21,8 @@ from profkit.analysis.necessary_work.work import (
 
 
 def _norm(parts: Sequence[int], statistics: int, flop: int) -> Rule:
-    """Return a norm over the last dimensions, or over groups.
-
-    Input and parameters read, the result and statistics written.
+    """Return a norm over the last dimensions, or over groups: input and parameters read, the result and
+    statistics written.
     """
 
     def rule(call: OperationCall) -> NecessaryWork | None:

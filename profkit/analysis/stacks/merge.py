@@ -207,9 +207,8 @@ NATIVE_ONLY = Frame("[no Python frame]")  # threads of a library, the interprete
 
 
 def python_functions(stacks: Stacks) -> Profile | None:
-    """Return the table by Python function, where native code is charged to who called it.
-
-    None where no sample has one.
+    """Return the table by Python function, where native code is charged to who called it; None where no sample
+    has one.
     """
     table = FrameTable()
     tally = Tally(table.frames)

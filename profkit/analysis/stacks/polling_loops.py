@@ -65,9 +65,8 @@ def looks_again(lines: Sequence[str], number: int) -> bool:
 
 
 def _edge(lines: Sequence[str], at: int, step: int) -> int | None:
-    """Return the line of the loop's head above a line, or that of its end below.
-
-    None where the loop does something else.
+    """Return the line of the loop's head above a line, or that of its end below; None where the loop does
+    something else.
     """
     depth = 0
     for number in range(at + step, at + step * (MOST_LINES + 1), step):
@@ -86,9 +85,8 @@ def _edge(lines: Sequence[str], at: int, step: int) -> int | None:
 
 
 def _asks(test: str) -> bool:
-    """Return whether a loop's test asks for something that another one does.
-
-    Not for the time alone, and it counts nothing.
+    """Return whether a loop's test asks for something that another one does: not for the time alone, and it
+    counts nothing.
     """
     parts = re.split(r"&&|\|\|", test)
     return not _COUNTS.search(test) and not _SLEEPS.search(test) and not all(map(_OF_TIME.search, parts))

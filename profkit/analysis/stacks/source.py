@@ -114,9 +114,8 @@ def _source_of(text: str) -> _Source | None:
 
 
 def body_line(text: str, line: int) -> int:
-    """Return the first statement of the function whose head the line is in, after its documentation.
-
-    Any other line as it is.
+    """Return the first statement of the function whose head the line is in, after its documentation; any other
+    line as it is.
 
     The cost of a call is seen where a function begins, at its `def` or at its first decorator.
     """
@@ -576,9 +575,8 @@ def _items(loop: ast.AST) -> Iterator[Construct]:
 
 
 def _is_of_arrays(value: ast.AST) -> bool:
-    """Return whether a value is arithmetic on names and parts of them.
-
-    What it holds is what an array of that name holds.
+    """Return whether a value is arithmetic on names and parts of them: what it holds is what an array of that
+    name holds.
     """
     plain = (ast.Name, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Subscript, ast.Slice, ast.Tuple)
     marks = (ast.operator, ast.unaryop, ast.expr_context)

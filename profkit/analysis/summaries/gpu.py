@@ -107,9 +107,8 @@ def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
 
 
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
-    """Return the document with what its trace and its counters imply.
-
-    Doubts, the roofline and the class of each kernel.
+    """Return the document with what its trace and its counters imply: doubts, the roofline and the class of each
+    kernel.
     """
     document = leave_out_tuning(document)
     if document.trace is not None:

@@ -105,9 +105,8 @@ def clock_of(document: RunDocument) -> float:
 
 
 def simulated_cycles(document: RunDocument, counts: Mapping[str, float]) -> dict[str, float]:
-    """Return what the counts of a simulation (Ir, DLmr, Bcm) cost about.
-
-    Cycles of `work`, of `memory` and of `branches`.
+    """Return what the counts of a simulation (Ir, DLmr, Bcm) cost about: cycles of `work`, of `memory` and of
+    `branches`.
     """
     misses = counts.get("DLmr", 0.0)
     return {

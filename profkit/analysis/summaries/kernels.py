@@ -114,9 +114,8 @@ FULL = 99.95  # %; where all warps fit, the warps themselves are the limit and n
 
 
 def occupancy_limiters(values: Mapping[str, float]) -> tuple[str, ...]:
-    """Return which resources allow the fewest blocks per multiprocessor.
-
-    Ties are all named (TheoreticalOccupancy.py).
+    """Return which resources allow the fewest blocks per multiprocessor; ties are all named
+    (TheoreticalOccupancy.py).
     """
     limits = {n: v for n in LIMITERS if (v := values.get(f"occupancy.limit.{n}")) is not None and v > 0}
     least = min(limits.values(), default=0.0)
@@ -127,9 +126,8 @@ STALL = "stall."
 
 
 def longest_stalls(values: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Return what warps of a kernel waited for, longest first.
-
-    The reason in ncu's word, warps per issued instruction.
+    """Return what warps of a kernel waited for, longest first: the reason in ncu's word, warps per issued
+    instruction.
     """
     stalls = [(name[len(STALL) :], v) for name, v in values.items() if name.startswith(STALL) and v > 0]
     return sorted(stalls, key=lambda pair: -pair[1])

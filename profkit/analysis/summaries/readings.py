@@ -23,9 +23,8 @@ TOOL = "profkit"  # source of what is computed here from the readings of tools
 
 
 def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
-    """Return the reading of `name` in the first of `scopes` that has a value for it.
-
-    In one scope the surest, undoubted first.
+    """Return the reading of `name` in the first of `scopes` that has a value for it; in one scope the surest,
+    undoubted first.
 
     Without any value the first unavailable one, which at least says why; None when nobody spoke of it.
     """
@@ -204,9 +203,8 @@ def _ran_as_asked(document: RunDocument, asked: int) -> bool:
 
 
 def _asked_iterations(document: RunDocument) -> int | None:
-    """Return the iterations that the last step of the trace was told to run.
-
-    None where it was told none or left out.
+    """Return the iterations that the last step of the trace was told to run; None where it was told none or left
+    out.
     """
     iterations = [
         step.directive.iterations

@@ -218,9 +218,8 @@ def tensor_rate(row: KernelRow) -> float | None:
 
 
 def place_kernel(row: KernelRow) -> RooflinePlace | None:
-    """Return the arithmetic under whose ceiling a kernel stands.
-
-    None where that, its traffic or a peak is not known.
+    """Return the arithmetic under whose ceiling a kernel stands; None where that, its traffic or a peak is not
+    known.
     """
     if row.value("bandwidth.dram") is None or not row.value("bandwidth.dram.peak"):
         return None

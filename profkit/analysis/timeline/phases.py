@@ -23,7 +23,7 @@ _MOST = (
 )
 
 
-class Run(Protocol):
+class PeriodicRun(Protocol):
     """A stretch of launches that repeats with a period."""
 
     @property
@@ -63,7 +63,7 @@ class Loop:
 
 
 def separate_loops(
-    sequence: Any, runs: Sequence[Run], spent: Sequence[float], clues: LaunchClues
+    sequence: Any, runs: Sequence[PeriodicRun], spent: Sequence[float], clues: LaunchClues
 ) -> tuple[Loop, ...]:
     """Return the loops that follow one another, the longest first; none where there is one, or where they take turns.
 
@@ -80,7 +80,9 @@ def separate_loops(
     return tuple(sorted(large, key=lambda loop: -loop.spent))
 
 
-def _alike(sequence: Any, runs: Sequence[Run], spent: Sequence[float], clues: LaunchClues) -> list[Loop]:
+def _alike(
+    sequence: Any, runs: Sequence[PeriodicRun], spent: Sequence[float], clues: LaunchClues
+) -> list[Loop]:
     """Return the runs by the loop that they belong to, each compared with the longest of a loop."""
     groups: list[list[int]] = []
     iterations = [_Iteration.of(sequence, run, clues) for run in runs]
@@ -111,7 +113,7 @@ class _Iteration:
     tunes: bool  # some of it only chooses between kernels
 
     @staticmethod
-    def of(sequence: Any, run: Run, clues: LaunchClues) -> _Iteration:
+    def of(sequence: Any, run: PeriodicRun, clues: LaunchClues) -> _Iteration:
         """Return the iteration in the middle of a run: the first ones may still be finding their way."""
         begin = run.first + (run.last - run.first) // (2 * run.period) * run.period
         inside = slice(begin, min(begin + run.period, run.last))

@@ -155,9 +155,8 @@ def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, 
 
 
 def _free_place(words: str, x: float, used: list[tuple[float, float]]) -> float | None:
-    """Return the middle of words near `x`, on a line on which others have `used` places.
-
-    None where there is no room.
+    """Return the middle of words near `x`, on a line on which others have `used` places; None where there is no
+    room.
     """
     half = width(words) / 2
     middle = min(WIDTH - 2 - half, max(2 + half, x))
@@ -195,9 +194,8 @@ def _advance(sign: str) -> float:
 
 
 def fitted(text: str, room: float, size: float = FONT) -> str:
-    """Return the text as it fits into `room`, its middle left out where it is too long.
-
-    Nothing where no three letters fit.
+    """Return the text as it fits into `room`, its middle left out where it is too long; nothing where no three
+    letters fit.
     """
     text = clean(text)
     if width(text, size) <= room:
@@ -211,9 +209,8 @@ LONGEST_TEXT = 1500  # characters of a chart's text alternative
 
 
 def number(value: float) -> str:
-    """Return a coordinate with at most one decimal. ValueError where it is none.
-
-    A chart with NaN in it shows nothing.
+    """Return a coordinate with at most one decimal. ValueError where it is none: a chart with NaN in it shows
+    nothing.
     """
     if not isfinite(value):
         raise ValueError(f"{value} is no place on a chart")

@@ -85,9 +85,8 @@ def _points(points: Sequence[Value], unit: str) -> Points:
 
 
 def _lines(trend: Trend) -> Iterator[AnyMark]:
-    """Yield the interval as an area and the value as a line, each segment by itself.
-
-    Across an edge nothing compares.
+    """Yield the interval as an area and the value as a line, each segment by itself: across an edge nothing
+    compares.
     """
     points = trend.series.points
     stretches = [(segment.first, segment.last) for segment in trend.epochs] or [(0, len(points) - 1)]

@@ -54,9 +54,8 @@ def _rows(stacks: Stacks) -> Iterator[tuple[Text, ...]]:
 
 
 def _folded(stacks: Stacks) -> Stacks:
-    """Return the stacks of Python with what runs in libraries on end as one frame.
-
-    The function that the program called.
+    """Return the stacks of Python with what runs in libraries on end as one frame: the function that the program
+    called.
     """
     weights: dict[tuple[Frame, ...], float] = {}
     for stack, weight in stacks.weights.items():

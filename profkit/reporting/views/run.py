@@ -224,9 +224,8 @@ def _why_unknown(verdicts: Sequence[Verdict]) -> Iterator[Text]:
 def _blocks(
     document: RunDocument, texts: Texts, folder: Path | None, extras: Extras, *, verdicts: bool
 ) -> Iterator[Block | None]:
-    """Yield the answer, the numbers of the targets, pictures, then tables.
-
-    A page has the large tables below the pictures.
+    """Yield the answer, the numbers of the targets, pictures, then tables; a page has the large tables below the
+    pictures.
     """
     kernels = kernels_of(document)
     account = account_section(document)
@@ -292,9 +291,8 @@ def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelR
 
 
 def _all_numbers(texts: Texts, *, placed: bool) -> Section | None:
-    """Return every concern in a line, with its tables and notes.
-
-    None on a short screen where hot spots are `placed`.
+    """Return every concern in a line, with its tables and notes; none on a short screen where hot spots are
+    `placed`.
     """
     short = () if placed else _IN_SHORT
     blocks: list[Block] = []

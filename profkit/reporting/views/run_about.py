@@ -103,9 +103,8 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
 
 
 def conditions_section(document: RunDocument) -> Block | None:
-    """Return what decides whether these numbers may be compared with others.
-
-    What is a note already stands there alone.
+    """Return what decides whether these numbers may be compared with others; what is a note already stands there
+    alone.
     """
     noted = {fact_text(note) for note in document.notes}
     facts = [

@@ -405,9 +405,8 @@ def where_text(where: Place, folder: str) -> str:
 
 
 def brief_place(where: Place, width: int) -> str:
-    """Return the function of a place in at most `width` characters.
-
-    Of a method the class goes first, since it says less.
+    """Return the function of a place in at most `width` characters: of a method the class goes first, since it
+    says less.
     """
     name = place_name(where)
     return name if len(name) <= width else cut_right(name.rpartition(".")[2], width)

@@ -65,12 +65,11 @@ StartKind = Literal["stacks", "operation-calls", "loaded-files", "interventions"
 def start_up_environment(
     command: Sequence[str], kind: StartKind, out: Path
 ) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """Return the variables by which each Python below the command does something from its start.
+    """Return the variables by which each Python below the command does something from its start; or the code of
+    why not.
 
-    Or the code of why not.
-
-    It samples its stacks into the file `out`, or writes a file into that folder when it ends: its calls of PyTorch's
-    operations, or the files that it loaded. What is machine code and no known launcher starts none.
+    It samples its stacks into the file `out`, or writes a file into that folder when it ends: its calls of
+    PyTorch's operations, or the files that it loaded. What is machine code and no known launcher starts none.
     """
     parsed = _parse_command(command)
     if isinstance(parsed, str):

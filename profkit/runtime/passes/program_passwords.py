@@ -108,9 +108,8 @@ def _hide_in_line(line: str, hide: Callable[[str], str]) -> str:
 
 
 def _option_of(word: str, names: Sequence[str]) -> str:
-    """Return the option that a word begins with, also as the last letter of some: `-su` of curl.
-
-    Empty where it has none.
+    """Return the option that a word begins with, also as the last letter of some: `-su` of curl; empty where it
+    has none.
     """
     bundled = re.fullmatch(r"-[a-zA-Z]{1,4}([a-zA-Z])", word)
     if bundled is not None and f"-{bundled[1]}" in names and word[:2] not in names:

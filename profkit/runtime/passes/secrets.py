@@ -398,9 +398,8 @@ def _is_token(mark: str, value: str) -> bool:
 
 
 def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a command with its secrets hidden, and what they are.
-
-    `--password x`, `--token=x`, `API_KEY=x`, and tokens.
+    """Return a command with its secrets hidden, and what they are. `--password x`, `--token=x`, `API_KEY=x`, and
+    tokens.
     """
     masked: list[str] = []
     values: list[str] = []

@@ -299,9 +299,8 @@ class _Reader:
 
 
 def _shell_code(code: str, said: frozenset[str]) -> str:
-    """Return a line for a shell, of which each command is shown as one by itself is.
-
-    All masked where it is more than that.
+    """Return a line for a shell, of which each command is shown as one by itself is; all masked where it is more
+    than that.
     """
     reader = shlex.shlex(code.replace("\n", " ; "), posix=True, punctuation_chars=True)
     reader.whitespace_split, reader.commenters = True, ""
@@ -337,9 +336,8 @@ def _is_number(value: str) -> bool:
 
 
 def _is_short_number(value: str) -> bool:
-    """Return whether it is a number, and none that may be a PIN or a one-time code.
-
-    Up to five digits, or a round one.
+    """Return whether it is a number, and none that may be a PIN or a one-time code: up to five digits, or a round
+    one.
     """
     round_one = re.fullmatch(r"\d{1,6}0{3,9}", value) is not None
     return _is_number(value) and (round_one or re.search(r"\d{6}", value) is None)
@@ -365,9 +363,8 @@ def _is_relative(path: str) -> bool:
 
 
 def _file(word: str) -> str | None:
-    """Return a file or a folder: of one that is not below the current folder its last name alone.
-
-    None for what is neither.
+    """Return a file or a folder: of one that is not below the current folder its last name alone. None for what
+    is neither.
     """
     parts = re.split(r"[\\/]", word)
     if len(word) > 300 or any(map(looks_random, parts)):

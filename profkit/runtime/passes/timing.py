@@ -266,9 +266,8 @@ def first_sample_count(sample_seconds: float, budget: float) -> int:
 
 
 def _count_slow_start(samples: Sequence[float]) -> int:
-    """Return how many samples at the very beginning are far slower than the rest.
-
-    First calls, too few to be a drift.
+    """Return how many samples at the very beginning are far slower than the rest: first calls, too few to be a
+    drift.
     """
     if not samples:
         return 0

@@ -134,9 +134,8 @@ def _calls_of(run: RunEvidence, pattern: re.Pattern[str]) -> list[ApiCall]:
 
 
 def _share_of(run: RunEvidence, calls: Sequence[ApiCall], *repeated: Sequence[ApiCall]) -> float:
-    """Return the share of the time that calls take while the device waits.
-
-    0 of those that are few, or not `repeated`.
+    """Return the share of the time that calls take while the device waits; 0 of those that are few, or not
+    `repeated`.
     """
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:

@@ -35,9 +35,8 @@ _TO_FULL = "the kernel's time until its busiest unit is full"
 
 
 def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Insight]:
-    """Yield the kernel waits: for what, and what that reason asks for.
-
-    For constants it waits under a `rule` of its own.
+    """Yield the kernel waits: for what, and what that reason asks for. For constants it waits under a `rule` of
+    its own.
     """
     for kernel in run.kernels:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED

@@ -59,12 +59,7 @@ def place_of_line(line: GpuLine) -> Place:
 
 
 def looping_place(run: RunEvidence) -> Place:
-    """Return where no lines were recorded, the place in a loop in which the host spends most.
-
-    None where nothing is known.
-
-    A line that waits for all that PyTorch launched is not the one that launched it.
-    """
+    """Return the place in a loop in which the host spends most, where no lines were recorded; None if unknown."""
     spot = repeated_spot(run) if run.trace is not None and not run.trace.lines else None
     waits = spot is not None and spot.code is not None and _READS.search(spot.code.text) is not None
     return spot.where if spot is not None and not (waits and run.framework == "torch") else Place()
@@ -146,9 +141,8 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _wait_less(run: RunEvidence, line: GpuLine) -> str:
-    """Return what avoids the wait, by the operations of the line.
-
-    Some wait for the size of their result, or for its check.
+    """Return what avoids the wait, by the operations of the line: some wait for the size of their result, or for
+    its check.
     """
     operations = [one.operation or "" for one in kernels_at(run, place_of_line(line))]
     known = (name for name, pattern in _WAITS_IN.items() if any(map(pattern.match, operations)))
@@ -156,9 +150,8 @@ def _wait_less(run: RunEvidence, line: GpuLine) -> str:
 
 
 def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[Insight]:
-    """Yield where no recorded line waits (torch.compile, JAX, synchronize).
-
-    A line in a loop that does, by sampled stacks.
+    """Yield where no recorded line waits (torch.compile, JAX, synchronize): a line in a loop that does, by
+    sampled stacks.
     """
     waits = sum(call.calls for call in trace.api if _SYNCHRONISES.search(call.name))
     waits -= sum(one.count for one in trace.transfers if one.kind == "host to device")
@@ -500,9 +493,8 @@ def is_elementwise(kernel: KernelTime) -> bool:
 
 
 def _does_what_it_can(kernel: KernelEvidence) -> bool:
-    """Return whether a kernel that nobody here can change is near the limit of what it uses most, or may be.
-
-    Not counted.
+    """Return whether a kernel that nobody here can change is near the limit of what it uses most, or may be: not
+    counted.
     """
     if kernel.owner not in (*OWN_CODE, "xla") and kernel.busiest is None:
         return True
@@ -513,9 +505,8 @@ def _does_what_it_can(kernel: KernelEvidence) -> bool:
 
 
 def largest_kernel(run: RunEvidence) -> Insight | None:
-    """Return the kernel that takes most of the time, where its line is known or a compiler made it.
-
-    No rule has an answer.
+    """Return the kernel that takes most of the time, where its line is known or a compiler made it: no rule has
+    an answer.
     """
     known = (one for one in run.kernels if one.owner in ("xla", "inductor") or one.place.file is not None)
     first = max(known, key=lambda kernel: kernel.share, default=None)

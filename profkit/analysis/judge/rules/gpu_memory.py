@@ -121,9 +121,8 @@ def _access_change(per_request: float) -> str:
 
 
 def no_reuse(run: RunEvidence) -> Iterator[Insight]:
-    """Yield a kernel that L1, shared memory or L2 limits, far from the limits of DRAM and arithmetic.
-
-    It loads data again.
+    """Yield a kernel that L1, shared memory or L2 limits, far from the limits of DRAM and arithmetic: it loads
+    data again.
     """
     for kernel in run.kernels:
         if kernel.owner not in ("user", "inductor") or kernel.bound not in ("l1", "shared", "l2"):

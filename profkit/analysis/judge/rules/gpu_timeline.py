@@ -243,9 +243,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _goes_through_tensors(run: RunEvidence, place: Place) -> bool:
-    """Return whether a line in a loop does the same to each of a list of tensors.
-
-    Element by element, of several shapes.
+    """Return whether a line in a loop does the same to each of a list of tensors: element by element, of several
+    shapes.
 
     Time steps and layers of one shape depend on each other; parameters of a model do not.
     """

@@ -254,9 +254,8 @@ def _is_unaligned(kernel: KernelEvidence) -> bool:
 
 
 def _odd_dimension(kernels: Sequence[KernelEvidence]) -> int | None:
-    """Return the dimension of the products' operands that no 16 bytes divide.
-
-    None where none is known, or several are.
+    """Return the dimension of the products' operands that no 16 bytes divide; None where none is known, or
+    several are.
     """
     of_products = [
         {int(size) for pair in _MATRIX.findall(kernel.operation) for size in pair if _is_odd(int(size))}

@@ -66,9 +66,8 @@ def single_items(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 
 def _is_large(array: Variable | None) -> bool:
-    """Return whether a variable is an array of many elements.
-
-    What a comprehension goes through is not among its variables.
+    """Return whether a variable is an array of many elements; what a comprehension goes through is not among its
+    variables.
     """
     return array is None or (
         _OF_ARRAYS.fullmatch(array.type) is not None and (array.length or 0) >= MANY_ELEMENTS
@@ -182,9 +181,8 @@ def unused_vectors(document: RunDocument, spot: HotSpot) -> Insight | None:
 def _times_as_large(
     document: RunDocument, spot: HotSpot, made: str, given: str, *, of_columns: bool
 ) -> float:
-    """Return how many times as many elements the singular vectors have as the matrix.
-
-    By its shape, or by what both hold.
+    """Return how many times as many elements the singular vectors have as the matrix: by its shape, or by what
+    both hold.
     """
     counted = count_of(document, spot.where.file, spot.where.line)
     form = forms_of(counted, max).get(given) if counted is not None else None

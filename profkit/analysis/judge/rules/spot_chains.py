@@ -272,9 +272,8 @@ def _starved(sampled: SampledTime, here: tuple[str | None, str | None]) -> float
 def _idle_lines(
     lines: Sequence[LineSamples], sampled: SampledTime, here: tuple[str | None, str | None]
 ) -> list[LineSamples] | None:
-    """Return the lines of a loop that takes what is there, where it mostly finds nothing.
-
-    Else that would take the time.
+    """Return the lines of a loop that takes what is there, where it mostly finds nothing: else that would take
+    the time.
 
     None of any other loop, and where it was not seen where it had found nothing.
     """

@@ -125,9 +125,8 @@ def _is_given(spot: HotSpot, text: str, types: str) -> bool:
 
 
 def _seconds_of_each(spot: HotSpot) -> float:
-    """Return how long one call at a place takes, 0 where that is not known.
-
-    CProfile does not see all functions in C.
+    """Return how long one call at a place takes, 0 where that is not known; cProfile does not see all functions
+    in C.
     """
     if spot.under is not None and spot.under.seconds_per_call:
         return spot.under.seconds_per_call

@@ -173,9 +173,8 @@ _PROXY = ("_callmethod", ("/multiprocessing/managers.py",))
 
 
 def message_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """Return an object that another process holds (multiprocessing.Manager).
-
-    Each use of it is a message and an answer.
+    """Return an object that another process holds (multiprocessing.Manager): each use of it is a message and an
+    answer.
     """
     below, counted, split = (
         share_below(spot, *_PROXY),
@@ -218,9 +217,8 @@ _APPLY = "/pandas/core/apply.py"
 
 
 def row_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """Return a function that pandas calls with each row of a frame.
-
-    `frame.apply(function, axis=1)`, and what it does.
+    """Return a function that pandas calls with each row of a frame: `frame.apply(function, axis=1)`, and what it
+    does.
     """
     code = spot.code
     applies = [one for one in code.find("element") if one.how == "apply"] if code is not None else []

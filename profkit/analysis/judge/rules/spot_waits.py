@@ -555,9 +555,8 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _reads_lines(spot: HotSpot) -> bool:
-    """Return whether most of the time is in going through something that is no container.
-
-    `for line in process.stdout`.
+    """Return whether most of the time is in going through something that is no container: `for line in
+    process.stdout`.
     """
     names = [one.name for one in spot.code.find("iterates")] if spot.code is not None else []
     return spot.share >= MOST and any(name not in spot.variables for name in names)

@@ -79,9 +79,8 @@ def say(
     where: Place | None = None,
     change: str = "",
 ) -> Insight:
-    """Return an insight on a spot: its share and its source line come first in the evidence.
-
-    Without a `change` the rule's.
+    """Return an insight on a spot: its share and its source line come first in the evidence. Without a `change`
+    the rule's.
     """
     text = f"{percent_text(100 * spot.share)} of the time"
     if spot.code is not None and where is None:
@@ -106,9 +105,8 @@ _CHEAP = frozenset({"append", "add", "len", "float", "int", "abs", "round", "ran
 
 
 def takes_the_time(spot: HotSpot, function: str) -> bool:
-    """Return whether a function that is written in C is what a line spends its time in.
-
-    Nothing else there is a long call.
+    """Return whether a function that is written in C is what a line spends its time in: nothing else there is a
+    long call.
     """
     under = spot.under
     if under is not None and under.name and last_name(under.name) not in ("<genexpr>", "<lambda>"):
@@ -685,9 +683,8 @@ def _needless_imports(document: RunDocument, spots: Sequence[HotSpot]) -> list[t
 
 
 def _joined(found: list[tuple[HotSpot, Insight]]) -> list[tuple[HotSpot, Insight]]:
-    """Return the findings without those that say the same of one line because of several places.
-
-    What they win adds up.
+    """Return the findings without those that say the same of one line because of several places: what they win
+    adds up.
     """
     kept: dict[tuple[str, Place], tuple[HotSpot, Insight]] = {}
     for spot, one in found:

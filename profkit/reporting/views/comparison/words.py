@@ -174,9 +174,8 @@ def verdict_text(comparison: Comparison, *, values: bool = False) -> str:
 
 
 def seen_text(changes: Sequence[Change]) -> str:
-    """Return how small a change of the times would have been seen, and which do not count.
-
-    Empty where that is not known.
+    """Return how small a change of the times would have been seen, and which do not count; empty where that is
+    not known.
     """
     sizes = [
         c for c in changes if c.metric.startswith("time.") and c.detectable is not None and c.baseline.groups

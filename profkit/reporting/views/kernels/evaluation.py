@@ -199,9 +199,8 @@ def _kernels(document: EvaluationDocument) -> str:
 
 
 def _failure_groups(operations: Iterable[OperationResult]) -> list[tuple[OperationResult, list[TestResult]]]:
-    """Return what failed, worst first, by operation and reason.
-
-    Reasons that differ in numbers and names alone are one.
+    """Return what failed, worst first, by operation and reason; reasons that differ in numbers and names alone
+    are one.
     """
     groups = []
     for operation in operations:
@@ -375,9 +374,8 @@ def _order(operation: OperationResult) -> tuple[int, int, float]:
 
 
 def _error_text(share: float | None) -> str:
-    """Return the largest error as a share of what rounding explains: `12.0 %`.
-
-    `35.1 x` of what is wrong by that much.
+    """Return the largest error as a share of what rounding explains: `12.0 %`; `35.1 x` of what is wrong by that
+    much.
     """
     if share is None or share != share:
         return "-" if share is None else "NaN"

@@ -35,9 +35,8 @@ LEAST = "Roof"
 
 
 def axes_section(document: SweepDocument, marks: Mapping[str, Span]) -> Iterator[Section]:
-    """Yield a table for each axis over the whole sweep, curves, and the tables of each operation.
-
-    Nothing of one point.
+    """Yield a table for each axis over the whole sweep, curves, and the tables of each operation; nothing of one
+    point.
     """
     whole, groups = whole_sweep(document), comparison_groups(document)
     blocks: list[Block] = []

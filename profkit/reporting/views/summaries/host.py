@@ -92,9 +92,8 @@ def _profiles_text(
 
 
 def _place(spot: Hotspot, profile: Profile) -> str:
-    """Return a function at the line that most of its own time is spent in, instead of its first.
-
-    A module by its file.
+    """Return a function at the line that most of its own time is spent in, instead of its first; a module by its
+    file.
     """
     if "imports" in (profile.kind or ""):
         return shorten(spot.function if spot.function != "<module>" else _last_parts(spot.file or ""), 36)
@@ -213,9 +212,8 @@ def _profile_table(profile: Profile) -> DataTable:
 
 
 def _of_its_time(thread: Hotspot) -> str:
-    """Return how much of the time in which it was there a thread ran.
-
-    A clock that ticks coarsely says no more than all.
+    """Return how much of the time in which it was there a thread ran; a clock that ticks coarsely says no more
+    than all.
     """
     return share_text(min(thread.own, thread.total), thread.total) if thread.total is not None else NOTHING
 

@@ -180,9 +180,8 @@ def _of_launch(title: str, unit: str, meaning: str, name: str) -> KernelColumn:
 
 
 def kernel_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
-    """Return all columns that a table of kernels may have, in their order; the first is the name.
-
-    A page has the wide ones.
+    """Return all columns that a table of kernels may have, in their order; the first is the name. A page has the
+    wide ones.
     """
     tool = document.trace.tool if document.trace is not None else "profkit"
     artifact = next((r.artifacts[0] for r in document.passes if r.name == "trace" and r.artifacts), None)

@@ -107,9 +107,8 @@ def named_table(
     note: str = "",
     words: Collection[str] = (),
 ) -> DataTable:
-    """Return a table whose first column holds names and the others numbers, but for those in `words`.
-
-    None of dashes alone.
+    """Return a table whose first column holds names and the others numbers, but for those in `words`; none of
+    dashes alone.
     """
     used = [
         n

@@ -192,9 +192,8 @@ class HeldLoop:
 
 
 def is_in_callback(frame: FrameType | None) -> bool:
-    """Return whether an event loop runs a callback, or a task, in this stack.
-
-    Else the loop itself waits, or there is none.
+    """Return whether an event loop runs a callback, or a task, in this stack: else the loop itself waits, or
+    there is none.
     """
     while frame is not None:
         if frame.f_code.co_name == "_run" and frame.f_code.co_filename.endswith(_RUN):
