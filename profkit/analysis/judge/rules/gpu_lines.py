@@ -59,7 +59,10 @@ def place_of_line(line: GpuLine) -> Place:
 
 
 def looping_place(run: RunEvidence) -> Place:
-    """Return the place in a loop in which the host spends most, where no lines were recorded; None if unknown."""
+    """Return the place in a loop in which the host spends most, where no lines were recorded; None if unknown.
+
+    A line that waits for all that PyTorch launched is not the one that launched it.
+    """
     spot = repeated_spot(run) if run.trace is not None and not run.trace.lines else None
     waits = spot is not None and spot.code is not None and _READS.search(spot.code.text) is not None
     return spot.where if spot is not None and not (waits and run.framework == "torch") else Place()
