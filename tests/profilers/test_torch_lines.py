@@ -96,6 +96,21 @@ def test_what_is_beyond_a_peak_has_no_limit() -> None:
     assert account.rows[0].limit is None
 
 
+def test_a_call_that_took_longer_than_all_of_a_step_tells_no_limit() -> None:
+    """The window held the first calls alone, which start threads: 0.08 s each, of a place that has 0.024 s."""
+    document = with_operations(0.04e9)
+    first, *others = document.hot_spots
+    short = replace(document, hot_spots=(replace(first, seconds=0.03), *others))
+    assert _rows_with_limit(document) == ["mm [8,8] fp32"]
+    assert _rows_with_limit(short) == []
+
+
+def _rows_with_limit(document: RunDocument) -> list[str]:
+    account = make_account(document)
+    assert account is not None
+    return [row.what for row in account.rows if row.limit is not None]
+
+
 def test_a_real_program_leaves_its_operations_by_line(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     script = tmp_path / "net.py"

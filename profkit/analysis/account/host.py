@@ -277,10 +277,23 @@ def _operation_row(one: Hotspot, where: Place, seconds: float, peaks: Peaks | No
     known = {
         bound: share for bound, share in _shares_of_peaks(one.counters, one.own, peaks) if 0 < share <= 1
     }
-    if not known:
+    if not known or _is_warm_up(one, seconds):
         return row
     bound = max(known, key=known.__getitem__)
     return _with_limit(row, bound, known[bound])
+
+
+# A call cannot take longer than what a step spends in all of them; by chance one of them may.
+LONGER_THAN_STEP = 2.0
+
+
+def _is_warm_up(one: Hotspot, seconds: float) -> bool:
+    """Return whether the calls that torch's profiler saw are none of the steady steps, which spend `seconds` in them.
+
+    A short window may hold the first call alone, which starts threads: a layer of 0.5 ms was told to be at 2 % of the
+    peak, by one call of 10 ms.
+    """
+    return bool(one.calls) and one.own / (one.calls or 1) > LONGER_THAN_STEP * seconds
 
 
 def _shares_of_peaks(
