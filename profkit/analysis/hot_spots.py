@@ -36,6 +36,7 @@ AN_OPERATION = 0.01  # the same of one that works on arrays of NumPy
 # what is waited for may be the program's own work elsewhere
 _AT_WORK = 0.5
 _OF_THREADS = frozenset({"acquire", "join", "wait", "wait_for", "get", "put", "result", "shutdown"})
+_COMPILES = re.compile(r"/jax/_src/compiler\.py:backend_compile(_and_load)?$")
 _OF_JAX = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku")
 LEADS_TO_OTHERS = ("lock", "child", "pipe", "input")
 MOSTLY = 0.5
@@ -436,7 +437,9 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
     # What measures calls the benchmark's function, and is no place that anybody would look at.
     own = first is not None and _OURS.search(_path(first)) is not None
     under = _beneath(document, line, share, seconds)
-    if kind == "lock" and waits_for_xla(document, under, line.code):
+    if compiles_with_xla(line):
+        kind, under = "library", Beneath("JAX compiles", "jax")
+    elif kind == "lock" and waits_for_xla(document, under, line.code):
         kind = "library"
     caller = first if first is not None and is_users_code(first.file, "") and not own else None
     return HotSpot(
@@ -479,6 +482,12 @@ def waits_for_xla(document: RunDocument, under: Beneath | None, code: LineCode |
         return under.library in _OF_JAX
     calls = {one.name.rpartition(".")[2] for one in code.find("call")} if code is not None else set()
     return bool(calls) and not calls & _OF_THREADS
+
+
+def compiles_with_xla(line: LineSamples) -> bool:
+    """Return whether JAX compiles for most of a line's time. XLA does it in threads, for which the line waits."""
+    seconds = (one.value for one in line.below if _COMPILES.search(f"{_path(one)}:{one.function}"))
+    return max(seconds, default=0.0) > _AT_WORK * (line.main_wall + line.other_wall)
 
 
 def is_met_for_others(line: LineSamples) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.account import make_account
+from profkit.analysis.hot_spots import hot_spots
 from profkit.core.types import (
     Account,
     AccountRow,
@@ -150,6 +151,15 @@ def test_idle_time_of_an_eager_loop_is_at_the_lines_that_launch_without_what_the
     }
 
 
+def test_a_line_that_compiles_much_counts_where_the_rest_of_all_fits_into_the_traced_idle_time() -> None:
+    # Of 60 steps on an H200 the trace saw 49, which were idle for 1.8 s.
+    assert places(STEP, line(17, 1.25, compiles=0.47), line(14, 0.58, compiles=0.2)) == {
+        17: pytest.approx(0.95 * 0.78 / 1.16, abs=0.01),
+        14: pytest.approx(0.95 * 0.38 / 1.16, abs=0.01),
+    }
+    assert places(STEP, line(17, 2.5, compiles=0.94), line(14, 0.7)) == {}
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -187,3 +197,19 @@ def test_a_line_that_launches_in_the_steps_is_none_of_the_start() -> None:
     split = TimeSplit(wall=9.0, startup=7.0)
     document = run(EAGER, sampled=sampled, hot_spots=spots, time_split=split)
     assert [one.where.line for one in account_of(document).start] == [21]
+
+
+COMPILER = "/lib/site-packages/jax/_src/compiler.py"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kind"), [(1.6, "library"), (0.5, "lock")], ids=["most of it", "a part of it"]
+)
+def test_a_line_that_waits_for_the_compiler_of_xla_compiles_and_waits_for_no_lock(
+    seconds: float, kind: str
+) -> None:
+    below = (CodeLine("backend_compile_and_load", COMPILER, 5, seconds),)
+    waiting = LineSamples("main", "a.py", 39, main_wall=1.7, waits={"lock": 1.4}, below=below)
+    (spot, *_) = hot_spots(run(EAGER, sampled=(SampledTime(2.0, 2.0, 0.1, 0.1, lines=(waiting,)),)))
+    assert (spot.kind, spot.where.line) == (kind, 39)
+    assert (spot.under is not None and spot.under.name == "JAX compiles") == (kind == "library")

@@ -72,6 +72,9 @@ _JAX = re.compile(r"/(?:jax|jaxlib|flax|optax)/")
 # Of functions of JAX that run where something is traced and compiled; what is compiled already passes them by.
 _COMPILES = re.compile(r"compile|cache_miss|_run_python_pjit")
 _COMPILING = 0.3  # of a line's time: beside it more goes into what comes before a compilation
+# Also of a line's time. Up to here the rest is of the steps where all lines together have no more than was traced idle.
+_MOSTLY_COMPILING = 0.6
+_LONGER = 1.1  # times what was traced: a traced run is slower, and it saw the same steps
 _FEW = 0.05  # of a loop's time: a line with less may have been met before the steps alone
 _UNCLEAR = 0.1  # of a loop's time, of lines that may do something else than launch
 
@@ -85,7 +88,7 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
     trace = document.trace
     if trace is None or not runs_programs(trace) or not trace.repeats or not trace.span or trace.busy is None:
         return []
-    if min(1 - trace.busy / trace.span, trace.starved or 0.0) < HOST_BOUND:
+    if trace.starved is None or min(1 - trace.busy / trace.span, trace.starved) < HOST_BOUND:
         return []
     lines = [one for sampled in document.sampled[:1] if not sampled.native for one in sampled.lines]
     loops: dict[_Loop, float] = {}
@@ -97,11 +100,8 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
         for loop in around:
             loops[loop] = loops.get(loop, 0.0) + left
     main = max(loops, key=loops.__getitem__, default=None)
-    told = [
-        (one, left)
-        for one, around, left in looped
-        if main in around and _is_jax(one) and _compiled_in(one) < _COMPILING * one.main_wall
-    ]
+    own = [(one, left) for one, around, left in looped if main in around and _is_jax(one)]
+    told = _without_compiling(own, trace.starved * (trace.span - trace.busy))
     total, every = sum(left for _, left in told), sum(left for *_, left in looped)
     if not total or total < (1 - _UNCLEAR) * every:
         return []
@@ -110,6 +110,19 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
         for one, left in told
         if left >= _FEW * total
     ]
+
+
+def _without_compiling(
+    lines: Sequence[tuple[LineSamples, float]], starved: float
+) -> list[tuple[LineSamples, float]]:
+    """Return the lines, with their seconds, whose time is the steps' and not what comes before a compilation.
+
+    `starved`: seconds in which the traced steps had nothing on the device for want of launches.
+    """
+    some = [(one, left) for one, left in lines if _compiled_in(one) < _MOSTLY_COMPILING * one.main_wall]
+    if sum(left for _, left in some) <= _LONGER * starved:
+        return some
+    return [(one, left) for one, left in lines if _compiled_in(one) < _COMPILING * one.main_wall]
 
 
 _Loop: TypeAlias = "tuple[str | None, str, int]"  # file, function, and the line at which it begins

@@ -30,6 +30,7 @@ _UNIT = {
 }
 _NEAR = 0.85  # of the time: what would be left at the limits, where little is to be won
 _COVERED = 0.8  # of the time: rows whose least is known, for a word on all of it
+_PARTLY = 0.3  # of the time: rows whose least is known, for a word on them alone
 _MARGIN = 0.05
 _WORTH = 0.1  # of a step
 _NOTHING = 1e-6  # of a row's time: what is needed of it less than that is what rounding left
@@ -197,7 +198,29 @@ def _headline(account: Account, document: RunDocument) -> str:
     if known and account.least >= _NEAR * account.seconds and _nothing_better(account, document):
         left = percent_text(100 * (1 - account.least / account.seconds))
         return f"{said}. It is near them: with the same work at most {left} can be won."
-    return f"{said}.{_most_to_win(account, folder, 'them' if known and account.least else 'its limit')}"
+    to_win = _most_to_win(account, folder, "them" if known and account.least else "its limit")
+    return f"{said}.{to_win or ('' if known else _known_part(account, folder))}"
+
+
+def _known_part(account: Account, folder: str) -> str:
+    """Return what the rows with known limits need, where no single row stands out and the rest is not known.
+
+    Where few have one, return the largest row.
+    """
+    rows = [row for row in account.rows if row.least is not None]
+    took = sum(row.seconds for row in rows)
+    if took >= _PARTLY * account.seconds:
+        needs, part = sum(row.least or 0.0 for row in rows), percent_text(100 * took / account.seconds)
+        took_text, needs_text = format_quantity(took, "s"), format_quantity(needs, "s")
+        return (
+            f" Limits are known for {part} of it: {took_text}, of which {needs_text} would be left at them."
+        )
+    named = [row for row in account.rows if row.kind != "rest" and row_what(row)]
+    if not named:
+        return ""
+    most = max(named, key=lambda row: row.seconds)
+    share, place = percent_text(100 * most.seconds / account.seconds), row_place(most, folder)
+    return f" The largest part of it, {share}, is {row_what(most)}{f' ({place})' if place else ''}."
 
 
 def _growth(account: Account, folder: str) -> str:
