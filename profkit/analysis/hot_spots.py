@@ -438,7 +438,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
     own = first is not None and _OURS.search(_path(first)) is not None
     under = _beneath(document, line, share, seconds)
     if compiles_with_xla(line):
-        kind, under = "library", Beneath("JAX compiles", "jax")
+        kind, under = "library", Beneath("XLA's compiler")
     elif kind == "lock" and waits_for_xla(document, under, line.code):
         kind = "library"
     caller = first if first is not None and is_users_code(first.file, "") and not own else None

@@ -212,4 +212,4 @@ def test_a_line_that_waits_for_the_compiler_of_xla_compiles_and_waits_for_no_loc
     waiting = LineSamples("main", "a.py", 39, main_wall=1.7, waits={"lock": 1.4}, below=below)
     (spot, *_) = hot_spots(run(EAGER, sampled=(SampledTime(2.0, 2.0, 0.1, 0.1, lines=(waiting,)),)))
     assert (spot.kind, spot.where.line) == (kind, 39)
-    assert (spot.under is not None and spot.under.name == "JAX compiles") == (kind == "library")
+    assert (spot.under is not None and spot.under.name == "XLA's compiler") == (kind == "library")

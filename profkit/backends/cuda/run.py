@@ -254,6 +254,11 @@ def _compiled_by_jax(*row: Any) -> Hotspot:
     return replace(_compiled_again(*row), counters={"jax": 1.0})
 
 
+def _compiled_by_triton(*row: Any) -> Hotspot:
+    """Return a line at which Triton compiled a kernel again, what differed, and the seconds that it took."""
+    return replace(_compiled_again(*row), counters={"triton": 1.0})
+
+
 def _tuned(file: Any, line: Any, name: Any, keys: Any, configurations: Any) -> Hotspot:
     """Return a kernel that Triton tuned, with its number of keys."""
     known = {"configurations": float(configurations)}
@@ -286,6 +291,7 @@ _KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = 
     ("padding", _padded, "padding brought to the device", "count", "padded-batches"),
     ("tuned", _tuned, "tuned by Triton", "count", "tuned-kernels"),
     ("widened", _widened, "products of widened operands", "count", "widened-products"),
+    ("triton", _compiled_by_triton, "compiled again by Triton", "count", "recompilations"),
     ("jax", _compiled_by_jax, COMPILED_AGAIN, "count", "recompilations"),
 )
 

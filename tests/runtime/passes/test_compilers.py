@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,57 @@ def test_a_product_of_widened_operands_is_noted_where_memory_holds_16_bits(
     assert rows == [[str(tmp_path / "kernels_of_test.py"), 3, "multiply", "bf16"]] * told
     monkeypatch.delitem(sys.modules, "kernels_of_test")
     del kernel
+
+
+VARIANTS = """
+import sys
+from types import SimpleNamespace
+import triton, triton.language as tl
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from profkit.runtime.passes.host.compilers import TritonTuner
+
+@triton.jit
+def scale(x, T: tl.constexpr, D: tl.constexpr):
+    tl.store(x, tl.load(x) * T + D)
+
+heard = []
+knobs.compilation.listener = lambda **about: heard.append(about["cache_hit"])
+tuner = TritonTuner(sys.argv[1])
+tuner.start(SimpleNamespace(Autotuner=type("Autotuner", (), {})))
+for length in map(int, sys.argv[2:]):
+    source = ASTSource(scale, {"x": "*fp32", "T": "constexpr", "D": "constexpr"}, {"T": length, "D": 8})
+    triton.compile(source, target=GPUTarget("cuda", 90, 32))
+tuner.finish()
+print(len(heard))
+"""
+
+
+@pytest.mark.parametrize(
+    ("lengths", "said_again"),
+    [
+        ((3, 5, 7, 5), [["scale, whose constants differ: T with 3 values", 2]]),  # the second 5 is in a file
+        ((3, 3, 3), []),
+    ],
+)
+def test_a_kernel_that_triton_compiles_for_each_value_of_a_constant_is_noted_at_the_line_that_calls_it(
+    tmp_path: Path, lengths: tuple[int, ...], said_again: list[list[object]]
+) -> None:
+    """The compiler is Triton's own; it needs no device."""
+    pytest.importorskip("triton.knobs", reason="needs Triton 3.4 or newer")
+    script, out = tmp_path / "kernels.py", tmp_path / "out"
+    script.write_text(VARIANTS)
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    argv = [sys.executable, str(script), str(out), *map(str, lengths)]
+    ran = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{len(lengths)}\n"  # the program's own listener heard of all
+    rows = said(out).get("triton", [])
+    assert [row[3:5] for row in rows] == said_again
+    for file, line, function, *_, each in rows:
+        assert (Path(file).name, function) == ("kernels.py", "<module>")
+        assert VARIANTS.splitlines()[line - 1].strip().startswith("triton.compile(")
+        assert each > 0.001
 
 
 def test_the_definition_of_two_kernels_of_one_name_is_not_told() -> None:

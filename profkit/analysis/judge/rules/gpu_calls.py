@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
+from profkit.analysis.account.step_places import dispatching_lines
 from profkit.analysis.evidence import (
     RunEvidence,
     idle_share,
@@ -203,7 +204,12 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
     calls = [(one, looping_call(run, one.where)) for one in spots]
     # What is not called from a loop is of the program's start, and may take longest: each operation is compiled there.
     repeated = (call for one, call in calls if call != one.where or (one.code and one.code.loop is not None))
-    where = next(repeated, calls[0][1] if calls else Place())
+    launching = dispatching_lines(run.document)
+    where = (
+        looping_call(run, max(launching, key=lambda pair: pair[1])[0])
+        if launching
+        else next(repeated, calls[0][1] if calls else Place())
+    )
     yield insight_at(
         "not-compiled",
         "Put jax.jit around the whole step: its operations run one by one",

@@ -201,10 +201,13 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
+_COMPILERS = {"jax": "JAX", "triton": "Triton", "torch": "torch.compile"}
+
+
 def recompilations(run: RunEvidence) -> Iterator[Insight]:
-    """Yield a function that torch.compile compiles again and again: a second each, and after eight it gives up."""
-    profile = run.profile("recompilations")
-    often = [one for one in profile.hotspots if (one.calls or 0) >= AGAIN] if profile is not None else []
+    """Yield what torch.compile, JAX or Triton compiles again and again; torch gives up after eight times."""
+    profiles = [one for one in run.document.profiles if one.kind == "recompilations"]
+    often = [one for profile in profiles for one in profile.hotspots if (one.calls or 0) >= AGAIN]
     first = max(often, key=lambda one: one.total or 0.0, default=None)
     if first is None:
         return
@@ -222,13 +225,14 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
     ):  # a module that torch wraps: the line that calls it
         spot = repeated_spot(run)
         place = spot.where if spot is not None else place
-    by_jax = "jax" in first.counters
-    because = first.library if by_jax else f"the first time because of {first.library}"
+    by = next((name for name in _COMPILERS if name in first.counters), "torch")
+    because = f"the first time because of {first.library}" if by == "torch" else first.library
     yield Insight(
         "recompilations",
-        f"Compile this function once: {'JAX' if by_jax else 'torch.compile'} compiles it again {first.calls} times",
+        f"Compile this {'kernel' if by == 'triton' else 'function'} once: {_COMPILERS[by]} compiles it again "
+        f"{first.calls} times",
         f"{because}{took}",
-        words(f"recompilations.{'jax' if by_jax else 'torch'}", "program"),
+        words(f"recompilations.{by}", "program"),
         place,
         Gain(share, PROGRAM, "as if it were compiled once") if share is not None else None,
     )

@@ -379,6 +379,37 @@ def test_what_is_compiled_again_longest_is_named_and_what_hardly_counts_is_not()
     assert "recompilations" not in recompiled(broadcast_in_dim=0.1)
 
 
+@pytest.mark.parametrize(("seconds", "rules"), [(8.0, ["recompilations"]), (0.02, [])])
+def test_kernels_that_triton_compiles_again_are_told_before_steps_that_take_a_thousandth_of_the_program(
+    seconds: float, rules: list[str]
+) -> None:
+    """As of 32 lengths of a clip, each a tl.constexpr: 9 of 14.7 s were compilation, 10 ms the kernels."""
+    spot = Hotspot(
+        "pool", 31.0, seconds, 31, "a.py", 44, "kernel, whose constants differ", counters={"triton": 1.0}
+    )
+    small = KernelTime(Kernel("k", (2,), (128,)), 96, 0.005, operation="aten::mean [256,256]")
+    document = kernel_documents.document({})
+    assert document.trace is not None
+    trace = replace(
+        document.trace, kernels=(small,), launches=96, repeats=3, span=0.01, busy=0.002, starved=0.9
+    )
+    document = replace(
+        document,
+        trace=trace,
+        profiles=(Profile("compiled again by Triton", "count", 31.0, (spot,), "recompilations"),),
+        time_split=TimeSplit(14.7, startup=14.69, steady=0.01, repeats=3),
+        gpus=(H200,),
+    )
+    found = find_insights(document)
+    assert [one.rule for one in found if one.rule == "recompilations"] == rules
+    if rules:
+        assert [one.rule for one in found] == rules  # and nothing of steps that take 10 ms
+        assert "Triton compiles it again 31 times" in found[0].title
+        assert "do_not_specialize" in found[0].change
+    else:
+        assert found  # the steps have something to be said of, where nothing else takes the time
+
+
 def test_waiting_for_another_gpu_is_no_transfer() -> None:
     found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2))["gpu-behind"]
     assert found.title.endswith("they wait for each other")

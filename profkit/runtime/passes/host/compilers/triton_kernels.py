@@ -29,12 +29,15 @@ class TritonTuner:
         self._out = out
         self._wrapped: list[Any] = []
         self._kernels: list[Any] = []
+        self._variants = KernelVariants()
 
     def start(self, module: Any) -> None:
         """Note each kernel that is made or wrapped from here on; `module` is triton.runtime.autotuner."""
         self._note(module.Autotuner, self._wrapped)
         if (jit := getattr(sys.modules.get("triton.runtime.jit"), "JITFunction", None)) is not None:
             self._note(jit, self._kernels)
+        with suppress(Exception):  # before Triton 3.4 nothing tells of compilations
+            self._variants.listen(sys.modules["triton.knobs"].compilation)
 
     def _note(self, kind: Any, made: list[Any]) -> None:
         original = kind.__init__
@@ -79,6 +82,8 @@ class TritonTuner:
             add_to_file(self._out, kernels=definitions)
         if widened := list(self._widened())[:MOST_ROWS]:
             add_to_file(self._out, widened=widened)
+        if again := self._variants.rows()[:MOST_ROWS]:
+            add_to_file(self._out, triton=again)
         rows: list[list[object]] = []
         for tuner in self._wrapped:
             with suppress(Exception):
@@ -92,6 +97,77 @@ class TritonTuner:
                     rows.append([file, line, code.co_name, keys, len(tuner.configs)])
         if rows:
             add_to_file(self._out, tuned=rows[:MOST_ROWS])
+
+
+class KernelVariants:
+    """Counts how often Triton compiles a kernel at a line, and which of its constants differ from time to time."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[tuple[str, int, str, str], list[tuple[float, dict[str, object]]]] = {}
+
+    def listen(self, knobs: Any) -> None:
+        """Hear of each compilation from here on, as the listener that `knobs` (triton.knobs.compilation) has still does."""
+        theirs = knobs.listener
+
+        def listener(**about: Any) -> None:
+            with suppress(Exception):  # the program comes first
+                self._hear(about["src"], about["times"].total / 1e6, bool(about["cache_hit"]))
+            if theirs is not None:
+                theirs(**about)
+
+        knobs.listener = listener
+        os.register_at_fork(after_in_child=self._compiled.clear)  # what a child compiles is its own
+
+    def _hear(self, source: Any, seconds: float, cached: bool) -> None:
+        """Add a compilation, unless a file had its result. `source`: a triton.compiler.ASTSource."""
+        made_by = source.fn.fn.__code__.co_filename
+        if (
+            cached or _INDUCTOR in made_by
+        ):  # torch.compile has other kernels of the same name for other graphs
+            return
+        frame = sys._getframe(2)
+        while frame.f_back is not None and is_foreign(frame.f_code.co_filename):
+            if frame.f_code.co_filename.replace("\\", "/").endswith(_TUNER):
+                return  # each configuration that is tried has constants of its own
+            frame = frame.f_back
+        place = (os.path.abspath(frame.f_code.co_filename), frame.f_lineno, frame.f_code.co_name, source.name)
+        names = source.fn.arg_names
+        constants = {names[path[0]]: value for path, value in source.constants.items() if len(path) == 1}
+        self._compiled.setdefault(place, []).append((seconds, constants))
+
+    def rows(self) -> list[list[object]]:
+        """Return file, line, function, kernel with what differs, how often it was compiled again, and seconds each."""
+        again = [(place, found) for place, found in self._compiled.items() if len(found) > 1]
+        again.sort(key=lambda one: -sum(seconds for seconds, _ in one[1]))
+        return [
+            [
+                *place[:3],
+                f"{place[3]}, {_differing([constants for _, constants in found])}",
+                len(found) - 1,
+                sum(seconds for seconds, _ in found) / len(found),
+            ]
+            for place, found in again
+        ]
+
+
+_INDUCTOR = "torchinductor"  # in the folder of the kernels that torch.compile writes
+_TUNER = "/triton/runtime/autotuner.py"
+MOST_NAMES = 3
+
+
+def _differing(constants: list[dict[str, object]]) -> str:
+    """Return the names of the constants that a kernel was compiled with several values of, as part of a sentence."""
+    values: dict[str, set[str]] = {}
+    for one in constants:
+        for name, value in one.items():
+            values.setdefault(name, set()).add(repr(value)[:200])
+    names = sorted(
+        (name for name in values if len(values[name]) > 1), key=lambda name: (-len(values[name]), name)
+    )
+    if not names:
+        return "for arguments of other types, or that 16 divides or does not"
+    told = ", ".join(f"{name} with {len(values[name])} values" for name in names[:MOST_NAMES])
+    return f"whose constants differ: {told}"
 
 
 # ------------------------------------------------------------ products whose operands were widened
