@@ -232,8 +232,15 @@ def _with_repetition(document: RunDocument) -> RunDocument:
         return document
     steady = min(trace.span, split.wall)
     loops = min(sum(loop.seconds for loop in trace.loops), split.wall - steady)
-    startup = split.wall - steady - loops
-    known = replace(split, startup=startup, steady=steady, repeats=trace.repeats, loops=loops or None)
+    untraced = min(trace.untraced or 0.0, split.wall - steady - loops)
+    known = replace(
+        split,
+        startup=split.wall - steady - loops - untraced,
+        steady=steady,
+        repeats=trace.repeats,
+        loops=loops or None,
+        untraced=untraced or None,
+    )
     return replace(document, time_split=known)
 
 

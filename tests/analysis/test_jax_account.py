@@ -158,6 +158,12 @@ def test_a_line_that_compiles_much_counts_where_the_rest_of_all_fits_into_the_tr
         14: pytest.approx(0.95 * 0.38 / 1.16, abs=0.01),
     }
     assert places(STEP, line(17, 2.5, compiles=0.94), line(14, 0.7)) == {}
+    # A window of 2 s saw a third of the loop.
+    longer = places(STEP, line(17, 2.5, compiles=0.94), line(14, 0.7), trace=replace(EAGER, untraced=4.0))
+    assert longer == {
+        17: pytest.approx(0.95 * 1.56 / 2.26, abs=0.01),
+        14: pytest.approx(0.95 * 0.7 / 2.26, abs=0.01),
+    }
 
 
 @pytest.mark.parametrize(

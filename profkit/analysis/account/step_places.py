@@ -101,7 +101,8 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
             loops[loop] = loops.get(loop, 0.0) + left
     main = max(loops, key=loops.__getitem__, default=None)
     own = [(one, left) for one, around, left in looped if main in around and _is_jax(one)]
-    told = _without_compiling(own, trace.starved * (trace.span - trace.busy))
+    starved = trace.starved * (1 - trace.busy / trace.span)
+    told = _without_compiling(own, starved * (trace.span + (trace.untraced or 0.0)))
     total, every = sum(left for _, left in told), sum(left for *_, left in looped)
     if not total or total < (1 - _UNCLEAR) * every:
         return []
@@ -117,7 +118,8 @@ def _without_compiling(
 ) -> list[tuple[LineSamples, float]]:
     """Return the lines, with their seconds, whose time is the steps' and not what comes before a compilation.
 
-    `starved`: seconds in which the traced steps had nothing on the device for want of launches.
+    `starved`: seconds in which the steps had nothing on the device for want of launches; of those that were not traced
+    as much as of the traced ones.
     """
     some = [(one, left) for one, left in lines if _compiled_in(one) < _MOSTLY_COMPILING * one.main_wall]
     if sum(left for _, left in some) <= _LONGER * starved:

@@ -32,7 +32,13 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     read_counters,
 )
-from profkit.backends.cuda.process_rows import lines_of, said_by_processes, said_reason, schedules_of
+from profkit.backends.cuda.process_rows import (
+    lines_of,
+    said_by_processes,
+    said_reason,
+    schedules_of,
+    seconds_after,
+)
 from profkit.backends.cuda.program_source import with_definitions
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
@@ -233,7 +239,10 @@ class DeviceTracePass(Pass):
             artifacts = (f"artifacts/{path.name}",)
             said = said_by_processes(self.folder / SAID_BY_JAX)
             lines = lines_of(said)
-            report = replace(report, trace=with_schedules(report.trace, schedules_of(said), report.launches))
+            trace = with_schedules(report.trace, schedules_of(said), report.launches)
+            if trace is not None:
+                trace = replace(trace, untraced=seconds_after(said, path))
+            report = replace(report, trace=trace)
         else:
             report = _read_export(self.folder, Path(plan.steps[0].artifacts[0]).stem)
         if report.fault is not None:

@@ -37,6 +37,19 @@ def of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., Any
                     yield make(*row)
 
 
+MAX_SECONDS = 1e7  # of a program: more is no time
+
+
+def seconds_after(said: Sequence[Mapping[str, Any]], window: Path) -> float | None:
+    """Return the seconds that a program went on after a window of jax.profiler; None: it lasted to its end."""
+    known = {
+        name: seconds
+        for name, seconds in of_rows(said, "windows", lambda name, seconds: (str(name), float(seconds)))
+        if 0 < seconds < MAX_SECONDS
+    }
+    return known.get(window.name.removesuffix(".json.gz"))
+
+
 def memory_of(said: Sequence[Mapping[str, Any]]) -> Iterator[MemorySeries]:
     """Yield the device memory that torch allocated and reserved over time, in the process with most of it."""
 

@@ -259,6 +259,8 @@ class GpuTrace:
     repeats: int | None = None  # unmarked: how often what repeats was seen; None where nothing does
     loops: tuple[GpuLoop, ...] = ()  # that are no part of it, longest device time first
     setup_seconds: float | None = None  # kernel time before it, left out
+    # Seconds that the program went on after the window in which it was traced; None: it was traced to its end.
+    untraced: float | None = None
     # Which of `kernels` the first launches that count were, in order: some thousand. Empty where a tool tells no order.
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times

@@ -177,6 +177,7 @@ class TimeSplit:
     threads: float | None = None  # that over the time in which it worked
     repeats: int | None = None  # how often what repeats was seen
     loops: float | None = None  # in other loops, before or after the steady part
+    untraced: float | None = None  # after the steady part: what was done there was not recorded
     thread_count: int | None = None  # the most that there were
     read: float | None = None  # bytes of `io_calls` calls
     written: float | None = None

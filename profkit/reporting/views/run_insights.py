@@ -185,6 +185,8 @@ def time_split_text(split: TimeSplit | None, *, of_region: bool = False) -> str 
         start += f", then a step of {step} {split.repeats} times"
     if split.loops:
         start += f"; {format_quantity(split.loops, 's')} in another loop"
+    if split.untraced:
+        start += f"; {format_quantity(split.untraced, 's')} after that not traced"
     return f"{format_quantity(split.wall, 's')}: {', '.join(parts)}{start}"
 
 

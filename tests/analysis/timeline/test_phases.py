@@ -99,6 +99,25 @@ def test_a_launch_belongs_to_the_program_that_runs_on_the_host() -> None:
     assert not len(launched_programs([], np.array([5])))
 
 
+def test_what_a_program_does_after_the_traced_window_is_no_start_up() -> None:
+    """As of 1,000 steps of 7 ms, of which a window of 2 s saw 277: the rest was said to be start-up."""
+    trace = GpuTrace("jax_profiler", (), span=2.0, busy=0.1, repeats=277, untraced=5.5)
+    document = replace(documents.document(), trace=trace, time_split=TimeSplit(wall=15.5, waiting=0.0))
+    split = judge_document(document, ()).time_split
+    assert split is not None
+    assert (split.startup, split.steady, split.untraced) == (8.0, 2.0, 5.5)
+    said = time_split_text(split)
+    assert said is not None
+    assert said.endswith("start-up 8.00 s, then a step of 7.22 ms 277 times; 5.50 s after that not traced")
+    again = judge_document(replace(document, time_split=split), ()).time_split
+    assert again is not None
+    assert again.startup == 8.0
+    longer = replace(document, trace=replace(trace, untraced=30.0))  # its traced run was slower
+    split = judge_document(longer, ()).time_split
+    assert split is not None
+    assert (split.startup, split.untraced) == (0.0, 13.5)
+
+
 def test_another_loop_is_no_start_up() -> None:
     trace = GpuTrace("test", (), span=2.0, busy=1.0, repeats=100, loops=(GpuLoop(50, 3.0, before=False),))
     document = replace(documents.document(), trace=trace, time_split=TimeSplit(wall=9.0, waiting=0.0))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends.cuda.process_rows import seconds_after
 from profkit.core.types import PassResult, RunDocument
 from tests.backends.cuda.conftest import Machine
 from tests.conftest import ROOT
@@ -175,3 +176,20 @@ def test_the_program_says_what_its_modules_launch_and_the_account_has_it_by_oper
     assert (first.what, first.type, first.library, first.where.line) == (
         "dot_general [2048,4096] x [4096,2048]", "tf32", "cuBLAS", 6,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "seconds"),
+    [
+        ([["trace.jax.7-2", 5.5]], 5.5),
+        ([["trace.jax.7-1", 5.5]], None),  # of another window
+        ([["trace.jax.7-2", -1]], None),
+        ([["trace.jax.7-2", 1e300]], None),
+        ([["trace.jax.7-2"], [], 3, "x"], None),
+        ("no rows", None),
+    ],
+)
+def test_how_long_a_program_went_on_after_a_window_is_read_from_what_it_wrote(
+    rows: object, seconds: float | None
+) -> None:
+    assert seconds_after([{"windows": rows}], Path("trace.jax.7-2.json.gz")) == seconds

@@ -44,6 +44,7 @@ def test_the_window_opens_behind_a_compilation_without_pythons_calls_and_keeps_i
     assert (done.code, done.out.splitlines()) == (0, ["steps", "start 0; wait; stop"])
     assert names == ["1.json.gz"]
     assert "reason" not in left
+    assert "windows" not in left  # it was open to the end
 
 
 def test_a_window_of_a_long_program_is_closed_in_the_main_thread_while_it_goes_on(tmp_path: Path) -> None:
@@ -57,9 +58,12 @@ def test_a_window_of_a_long_program_is_closed_in_the_main_thread_while_it_goes_o
     time.sleep(0.1)
     print(ended, 0.2 < time.time() - begin < 10, jax.open_now)
     """
-    done, names, _ = run(tmp_path, code)
+    done, names, left = run(tmp_path, code)
     assert done.out == "[True] True []\n"
     assert names == ["1.json.gz"]
+    ((window, seconds),) = left["windows"]  # and it is said how long the program went on
+    assert (tmp_path / f"{window}.json.gz").is_file()
+    assert 0.1 <= seconds < 10
 
 
 def test_what_is_compiled_after_a_window_has_one_of_its_own_and_not_without_end(tmp_path: Path) -> None:

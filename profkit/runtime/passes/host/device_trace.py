@@ -212,6 +212,7 @@ class JaxTracer:
             0.0  # when JAX was imported, and seconds that windows took to open and close
         )
         self._regions: list[Any] = []  # annotations that are open
+        self._left: dict[str, float] = {}  # when each window closed while the program went on, by its name
         self._programs: dict[int, Any] = {}  # by identity: a function's own are gone once it has returned
         self._ended = False
         self._why: str | None = None
@@ -250,6 +251,8 @@ class JaxTracer:
         self._ended = True
         if glob.glob(f"{glob.escape(self._out)}.*.json.gz"):
             with suppress(Exception):
+                if left := [[name, time.monotonic() - at] for name, at in self._left.items()]:
+                    add_to_file(self._out, windows=left)
                 self._keep_programs()
                 rows = kernel_rows(list(self._programs.values()), is_foreign)
                 rows["kernels"] = rows["kernels"][:MOST_KERNELS]
@@ -322,7 +325,9 @@ class JaxTracer:
                 self._keep_programs()
             quiet = now > max(self._compiled, self._opened) + self._seconds and not self._regions
             if quiet or now > self._opened + MOST_TIMES * self._seconds:
+                name = os.path.basename(self._open)
                 self._end()
+                self._left[name] = time.monotonic()
         return 0
 
     @contextmanager

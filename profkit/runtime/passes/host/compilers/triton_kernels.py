@@ -106,7 +106,7 @@ class KernelVariants:
         self._compiled: dict[tuple[str, int, str, str], list[tuple[float, dict[str, object]]]] = {}
 
     def listen(self, knobs: Any) -> None:
-        """Hear of each compilation from here on, as the listener that `knobs` (triton.knobs.compilation) has still does."""
+        """Hear of each compilation from here on; the own listener of `knobs`, triton.knobs.compilation, still hears."""
         theirs = knobs.listener
 
         def listener(**about: Any) -> None:
