@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Machine, Report, Step
@@ -112,11 +111,6 @@ class Profiler:
     checks: Callable[[], Iterable[Check]] = tuple
 
 
-def lazy_function(name: str) -> Callable[..., Any]:
-    """Return the function of that full name. Its module is imported at the first call."""
-
-    def call(*arguments: Any) -> Any:
-        module, _, function = name.rpartition(".")
-        return getattr(import_module(module), function)(*arguments)
-
-    return call
+def begins_with(sign: bytes) -> Callable[[bytes], bool]:
+    """Return the `looks_like` of a format whose reports all begin with `sign`."""
+    return lambda head: head.startswith(sign)

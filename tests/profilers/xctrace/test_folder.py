@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport
-from profkit.profilers.registry import XCTRACE_TABLES, recognise_format
+from profkit.profilers.registry import recognise_format
+from profkit.profilers.xctrace import EXPORTED_TABLES
 from profkit.profilers.xctrace.report import find_exports, read_exports
 from profkit.profilers.xctrace.toc import read_toc
 from profkit.profiling.summarize import summarize_report
@@ -143,7 +144,7 @@ def test_a_document_of_instruments_says_how_it_is_exported_where_no_xctrace_is(
 def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> None:
     page = (ROOT / "docs" / "mps.md").read_text()
     (shown,) = re.findall(r"for t in (.*?); do", page, re.DOTALL)
-    assert tuple(shown.replace("\\\n", " ").split()) == XCTRACE_TABLES
+    assert tuple(shown.replace("\\\n", " ").split()) == EXPORTED_TABLES
 
 
 def test_the_table_of_contents_of_the_recorded_trace() -> None:
