@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -29,13 +29,6 @@ VERBS = {
     "scrub": "Copy a report in text, or a run, without host, user, command line and paths.",
     "history": "Runs over time, in one SQLite file: reports/history.sqlite, or as --history or PROFKIT_HISTORY says.",
 }
-MODULES = {  # of the others their own names
-    **dict.fromkeys(("summarize", "check", "report", "scrub"), "reports"),
-    "bisect": "compare",
-    "record": "profile",
-    "generate": "evaluate",
-}
-BEFORE_COMMANDS = ("profile", "record")  # their options stand before the workload, whose own are its own
 HIDDEN = {"run": "evaluate"}  # as the guide of BackendBench calls it
 
 
@@ -54,24 +47,152 @@ class _Verbs(TyperGroup):
         return name, load_verb(line.name) if line is not None and line.name else None, rest
 
 
+def _only_command(app: typer.Typer) -> Any:
+    """Return the one command of `app`: click's, of which typer has its own copy from 0.28 on."""
+    (command,) = typer.main.get_group(app).commands.values()
+    return command
+
+
+def _command(function: Callable[..., None], examples: str, *, takes_workload: bool = False) -> Any:
+    """Return the command that calls `function`.
+
+    With `takes_workload` its options stand before the workload: what follows is the workload's own.
+    """
+    from profkit.cli.options import spread
+
+    # The terminal breaks the lines: in the source they are broken for another width.
+    epilog = "\n\n".join(part.strip().replace("\n", " ") for part in examples.split("\n\n"))
+    settings = {"allow_interspersed_args": False} if takes_workload else None
+    app = typer.Typer()
+    app.command(epilog=epilog, context_settings=settings)(spread(function))
+    return _only_command(app)
+
+
+def _profile() -> Any:
+    from profkit.cli.profile import EXAMPLES, profile
+
+    return _command(profile, EXAMPLES["profile"], takes_workload=True)
+
+
+def _record() -> Any:
+    from profkit.cli.profile import EXAMPLES, record
+
+    return _command(record, EXAMPLES["record"], takes_workload=True)
+
+
+def _summarize() -> Any:
+    from profkit.cli.reports import EXAMPLES, summarize
+
+    return _command(summarize, EXAMPLES["summarize"])
+
+
+def _check() -> Any:
+    from profkit.cli.reports import EXAMPLES, check
+
+    return _command(check, EXAMPLES["check"])
+
+
+def _compare() -> Any:
+    from profkit.cli.compare import EXAMPLES, compare
+
+    return _command(compare, EXAMPLES["compare"])
+
+
+def _bisect() -> Any:
+    from profkit.cli.compare import EXAMPLES, bisect
+
+    return _command(bisect, EXAMPLES["bisect"])
+
+
+def _gate() -> Any:
+    from profkit.cli.gate import EXAMPLES, gate
+
+    return _command(gate, EXAMPLES)
+
+
+def _report() -> Any:
+    from profkit.cli.reports import EXAMPLES, report
+
+    return _command(report, EXAMPLES["report"])
+
+
+def _nightly() -> Any:
+    from profkit.cli.nightly import EXAMPLES, nightly
+
+    return _command(nightly, EXAMPLES)
+
+
+def _mcp() -> Any:
+    from profkit.cli.mcp import EXAMPLES, mcp
+
+    return _command(mcp, EXAMPLES)
+
+
+def _doctor() -> Any:
+    from profkit.cli.doctor import EXAMPLES, doctor
+
+    return _command(doctor, EXAMPLES)
+
+
+def _sweep() -> Any:
+    from profkit.cli.sweep import EXAMPLES, sweep
+
+    return _command(sweep, EXAMPLES)
+
+
+def _evaluate() -> Any:
+    from profkit.cli.evaluate import EXAMPLES, evaluate
+
+    return _command(evaluate, EXAMPLES["evaluate"])
+
+
+def _generate() -> Any:
+    from profkit.cli.evaluate import EXAMPLES, generate
+
+    return _command(generate, EXAMPLES["generate"])
+
+
+def _scrub() -> Any:
+    from profkit.cli.reports import EXAMPLES, scrub
+
+    return _command(scrub, EXAMPLES["scrub"])
+
+
+def _history() -> Any:
+    from profkit.cli.history import history
+
+    app = typer.Typer()
+    app.add_typer(history)
+    return _only_command(app)
+
+
+# What loads each verb, in the order of `VERBS`. The verb's module is imported by the call.
+LOADERS: dict[str, Callable[[], Any]] = {
+    "profile": _profile,
+    "record": _record,
+    "summarize": _summarize,
+    "check": _check,
+    "compare": _compare,
+    "bisect": _bisect,
+    "gate": _gate,
+    "report": _report,
+    "nightly": _nightly,
+    "mcp": _mcp,
+    "doctor": _doctor,
+    "sweep": _sweep,
+    "evaluate": _evaluate,
+    "generate": _generate,
+    "scrub": _scrub,
+    "history": _history,
+}
+
+
 @lru_cache
 def load_verb(name: str) -> Any:
     """Return the command or the group of commands, with its options."""
-    verb = HIDDEN.get(name, name)
-    module = importlib.import_module(f"profkit.cli.{MODULES.get(verb, verb)}")
-    from profkit.cli.options import spread
-
-    alone = typer.Typer()
-    if hasattr(module, "add_to"):
-        module.add_to(alone)
-    else:
-        settings = {"allow_interspersed_args": False} if verb in BEFORE_COMMANDS else None
-        examples = module.EXAMPLES[verb] if isinstance(module.EXAMPLES, dict) else module.EXAMPLES
-        # The terminal breaks the lines: in the source they are broken for another width.
-        epilog = "\n\n".join(part.strip().replace("\n", " ") for part in examples.split("\n\n"))
-        command = alone.command(name, epilog=epilog, hidden=name in HIDDEN, context_settings=settings)
-        command(spread(getattr(module, verb)))
-    return typer.main.get_group(alone).commands[name]
+    command = LOADERS[HIDDEN.get(name, name)]()
+    command.name, command.hidden = name, name in HIDDEN
+    return command
 
 
 app = typer.Typer(

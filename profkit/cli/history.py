@@ -33,11 +33,6 @@ EntryArgument = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register `history` with its verbs."""
-    app.add_typer(history, name="history")
-
-
 @history.command(
     "add",
     epilog="Example:  profkit history add reports/20261120-054700-gated_mlp-cpu trace.nsys-rep\n\n"

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.cli.app import HIDDEN, MODULES, VERBS, load_verb
+import profkit.cli
+from profkit.cli.app import HIDDEN, LOADERS, VERBS, load_verb
+
+SHARED = {"app", "options"}  # of all verbs
 
 
 def modules_after(*arguments: str) -> set[str]:
@@ -20,15 +23,22 @@ def modules_after(*arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["profile", "--help"], ["summarize", "--help"]], ids=" ".join
+    ("arguments", "module"),
+    [
+        (["--help"], None),
+        (["profile", "--help"], "profile"),
+        (["summarize", "--help"], "reports"),
+        (["history", "--help"], "history"),
+    ],
 )
-def test_help_imports_nothing_but_the_command_line(arguments: list[str]) -> None:
+def test_help_imports_nothing_but_the_command_line(arguments: list[str], module: str | None) -> None:
     imported = modules_after(*arguments)
     ours = {name for name in imported if name.startswith("profkit.") and not name.startswith("profkit.cli")}
     assert ours == {"profkit.core", "profkit.core.errors", "profkit.core.library_first"}
     assert not imported & {"yaml", "numpy", "torch", "psutil"}
-    verbs = imported & {f"profkit.cli.{MODULES.get(verb, verb)}" for verb in VERBS}
-    assert verbs == {f"profkit.cli.{MODULES.get(verb, verb)}" for verb in arguments[:-1]}
+    files = {path.stem for path in Path(profkit.cli.__file__).parent.glob("[!_]*.py")} - SHARED
+    loaded = {name for name in files if f"profkit.cli.{name}" in imported}
+    assert loaded == ({module} if module else set())
 
 
 def test_a_report_that_is_no_json_is_read_without_what_reads_sweeps_evaluations_and_generations(
@@ -56,6 +66,10 @@ def test_the_list_of_verbs_has_the_line_that_each_says_of_itself(verb: str) -> N
     assert " ".join(command.help.partition("\n\n")[0].split()) == VERBS[verb]
     interspersed = command.context_settings.get("allow_interspersed_args", True)
     assert interspersed is (verb not in ("profile", "record"))
+
+
+def test_every_verb_of_the_list_has_what_loads_it() -> None:
+    assert list(LOADERS) == list(VERBS)
 
 
 def test_history_with_verbs_of_its_own_is_the_last_and_run_is_evaluate_and_in_no_list() -> None:
