@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -130,7 +131,6 @@ def evaluate(
     quiet: options.QuietOption = False,
 ) -> None:
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
-    typed = {**locals(), **vars(tests)}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
@@ -168,28 +168,30 @@ def evaluate(
     else:
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
-            typed |= {"suite": "traced", "traces": _record(words, output, quiet=quiet)}
+            tests = replace(tests, suite="traced", traces=_record(words, output, quiet=quiet))
         if backend == "llm":
             if places is not None:
                 raise UsageError("kernels are generated here", "profkit generate, then evaluate")
             from profkit.core.types import GenerationLimits
-            from profkit.generation.model import ModelOptions
             from profkit.generation.request import COMPARING_SECONDS, DEFAULT_FOLDER, GenerationOptions
             from profkit.generation.run import generate_kernels
 
             generated, kernels = generate_kernels(
-                options.judge_settings(typed, timing=PairOptions(COMPARING_SECONDS)),
+                options.judge_settings(
+                    tests, PairOptions(COMPARING_SECONDS), correctness_only=correctness_only
+                ),
                 GenerationOptions(
                     limits=GenerationLimits(tests.max_attempts), output=kernels or DEFAULT_FOLDER
                 ),
-                ModelOptions(**vars(chosen)),
+                chosen.model_options(),
                 ("profkit", *sys.argv[1:]),
                 progress,
             )
-            backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
+            backend = "directory"
+            tests = replace(tests, ops=",".join(each.operation for each in generated.operations))
         source = make_source_request(backend, kernels, file, tests.device)
         timing = PairOptions(budget, precision, floor)
-        settings = options.judge_settings(typed, source=source, timing=timing)
+        settings = options.judge_settings(tests, timing, source, correctness_only=correctness_only)
         request = make_request(
             settings,
             output,
@@ -327,10 +329,8 @@ def generate(
     quiet: options.QuietOption = False,
 ) -> None:
     """Let a language model write kernels: each is tested, timed and profiled, and it gets the result."""
-    typed = {**locals(), **vars(tests)}
     from profkit.cli.progress import progress_for
     from profkit.core.types import GenerationLimits
-    from profkit.generation.model import ModelOptions
     from profkit.generation.request import GenerationOptions
     from profkit.generation.run import generate_kernels, resume_generation
     from profkit.kernels.evaluation.request import PairOptions
@@ -343,15 +343,22 @@ def generate(
         document = resume_generation(
             resume,
             _changed(limits, settled),
-            ModelOptions(**vars(chosen)),
+            chosen.model_options(),
             progress,
             options.typed_options(context, ("suite",)),
         )
     else:
-        settings = options.judge_settings(typed, timing=PairOptions(budget))
-        asked = options.taken(GenerationOptions, typed, limits=limits)
-        model = ModelOptions(**vars(chosen), answer_tokens=answer_tokens)
-        document, folder = generate_kernels(settings, asked, model, ("profkit", *sys.argv[1:]), progress)
+        settings = options.judge_settings(tests, PairOptions(budget))
+        generation = GenerationOptions(
+            language=language,
+            profile_depth=profile_depth,
+            at_once=at_once,
+            limits=limits,
+            output=output,
+            run_id=run_id,
+        )
+        model = replace(chosen.model_options(), answer_tokens=answer_tokens)
+        document, folder = generate_kernels(settings, generation, model, ("profkit", *sys.argv[1:]), progress)
     _show_generation(document, folder, format, details=details)
     raise typer.Exit(0 if all(each.best is not None for each in document.operations) else 1)
 

@@ -6,12 +6,12 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
     from profkit.execution.places.kinds import ExecutionPlace
-    from profkit.kernels.evaluation.request import JudgeSettings
+    from profkit.generation.model import ModelOptions
+    from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
+    from profkit.kernels.evaluation.sources.source import SourceRequest
     from profkit.kernels.places import PlaceSlots
     from profkit.reporting.view import View
 
@@ -113,7 +115,6 @@ def _known_backend(name: str) -> str:
     return name
 
 
-T = TypeVar("T")
 ELSEWHERE = "Elsewhere"
 HOW, OUT, LIMITS, MODELS, TESTS = "Measurement", "Output", "Limits", "The model", "Tests and kernels"
 
@@ -138,35 +139,6 @@ StrictOption = Annotated[bool, option(None, "Exit 5 where a verdict is unknown."
 
 
 # ---------------------------------------------------------------- of verbs that run many kernels, and of a model
-
-
-def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:
-    """Return the frozen options of a verb: fields that are called as what was typed, and `more`."""
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in typed.items() if name in known}, **more)
-
-
-def judge_settings(typed: Mapping[str, Any], **more: Any) -> JudgeSettings:
-    """Return what a judge is told of `TestChoice`, and `more`; its device is as it was typed.
-
-    Raises UsageError for a file of tests that is not there, or has a trace beside it.
-    """
-    from profkit.kernels.devices import split_list
-    from profkit.kernels.evaluation.request import JudgeSettings
-    from profkit.kernels.evaluation.suites.suite import is_file
-
-    suite, own = typed["suite"], typed["traces"]
-    if is_file(suite):
-        if own is not None:
-            raise UsageError(f"the suite {suite} takes no trace", "leave out --traces, or --suite traced")
-        own = Path(suite)
-        if not own.is_file():
-            raise UsageError(f"there is no file {suite}", "--suite FILE.py, which lists tests in SUITE")
-        suite = own.name
-    more |= {"suite": suite, "suite_path": str(own.resolve()) if own else ""}
-    return JudgeSettings(
-        **{**vars(taken(JudgeSettings, typed)), "operations": split_list(typed["ops"]), **more}
-    )
 
 
 BudgetOption = Annotated[float, option(HOW, "Seconds of timing per test at most.", "SECONDS")]
@@ -273,6 +245,18 @@ class ModelChoice:
         ),
     ] = None
 
+    def model_options(self) -> ModelOptions:
+        """Return the options of that model, with the default length of an answer."""
+        from profkit.generation.model import ModelOptions
+
+        return ModelOptions(
+            provider=self.provider,
+            model=self.model,
+            base_url=self.base_url,
+            key_env=self.key_env,
+            command=self.command,
+        )
+
 
 @dataclass(frozen=True)
 class TestChoice:
@@ -307,6 +291,44 @@ class TestChoice:
             "--llm-max-attempts",
         ),
     ] = 5
+
+
+def judge_settings(
+    tests: TestChoice,
+    timing: PairOptions,
+    source: SourceRequest | None = None,
+    *,
+    correctness_only: bool = False,
+) -> JudgeSettings:
+    """Return the settings of a judge of kernels from `source` (None: PyTorch itself); its device is as it was typed.
+
+    Raises UsageError for a file of tests that is not there, or has a trace beside it.
+    """
+    from profkit.kernels.devices import split_list
+    from profkit.kernels.evaluation.request import JudgeSettings
+    from profkit.kernels.evaluation.sources.source import SourceRequest
+    from profkit.kernels.evaluation.suites.suite import is_file
+
+    suite, own = tests.suite, tests.traces
+    if is_file(suite):
+        if own is not None:
+            raise UsageError(f"the suite {suite} takes no trace", "leave out --traces, or --suite traced")
+        own = Path(suite)
+        if not own.is_file():
+            raise UsageError(f"there is no file {suite}", "--suite FILE.py, which lists tests in SUITE")
+        suite = own.name
+    return JudgeSettings(
+        suite=suite,
+        suite_path=str(own.resolve()) if own else "",
+        source=source or SourceRequest("aten"),
+        operations=split_list(tests.ops),
+        dtype=tests.dtype,
+        device=tests.device,
+        correctness_only=correctness_only,
+        threads=tests.threads,
+        timeout=tests.timeout,
+        timing=timing,
+    )
 
 
 HERE, ANY_MODEL, TESTED = Elsewhere(), ModelChoice(), TestChoice()  # as they are where nothing is typed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,6 @@ from profkit.cli.options import option
 
 if TYPE_CHECKING:
     from profkit.core.errors import Progress
-    from profkit.core.types import RunDocument
 
 EXAMPLES = {
     "profile": """
@@ -94,19 +93,27 @@ def profile(
     quiet: options.QuietOption = False,
 ) -> None:
     """Run a workload under every instrument this machine has, and judge what they say."""
-    typed = dict(locals())
     from profkit.cli import print_fault
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.core.signals import defer_interrupts
     from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
 
-    typed |= {
-        "command": tuple(command or ()),
-        "passes": tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
-        "depth": depth.value,
-    }
-    asked = options.taken(ProfileOptions, typed)
+    request = ProfileOptions(
+        command=tuple(command or ()),
+        backend=backend,
+        passes=tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
+        depth=depth.value,
+        targets=targets,
+        output=output,
+        name=name,
+        timeout=timeout,
+        precision=precision,
+        sampling=sampling,
+        budget=budget,
+        trying=trying,
+        keep_arguments=keep_arguments,
+    )
     elsewhere = where.places()
     progress = progress_for(quiet=quiet)
     if plan and pid is None:
@@ -115,18 +122,30 @@ def profile(
 
         if elsewhere is not None:
             raise UsageError("--plan is of this machine", "leave --on out")
-        planned = make_plan(asked)
+        planned = make_plan(request)
         options.print_as(format, lambda: json.document(planned), lambda: view(planned))
         return
     if pid is not None:
-        document, folder = _profile_running(typed, elsewhere is not None, progress)
+        from profkit.profiling.attach import AttachOptions, profile_running
+
+        if command or plan or elsewhere is not None:
+            raise UsageError("--pid is of a process that runs here", "leave out the command, --plan and --on")
+        attached = AttachOptions(
+            pid=pid,
+            seconds=seconds,
+            targets=targets,
+            output=output,
+            name=name,
+            keep_arguments=keep_arguments,
+        )
+        document, folder = profile_running(attached, progress)
     elif elsewhere is None:
-        document, folder = profile_workload(asked, progress, take_input=True)
+        document, folder = profile_workload(request, progress, take_input=True)
     else:
         from profkit.profiling.elsewhere import profile_elsewhere
 
         _say_input_stays(progress)
-        document, folder = profile_elsewhere(asked, *elsewhere, progress)
+        document, folder = profile_elsewhere(request, *elsewhere, progress)
     if document.state == "interrupted":
         with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
             options.print_document(document, format, folder)
@@ -147,15 +166,6 @@ def _say_input_stays(progress: Progress) -> None:
 
     if waiting_bytes():
         progress.note(fact_text(Fact("input-not-sent")))
-
-
-def _profile_running(typed: dict[str, Any], elsewhere: bool, progress: Progress) -> tuple[RunDocument, Path]:
-    from profkit.core.errors import UsageError
-    from profkit.profiling.attach import AttachOptions, profile_running
-
-    if typed["command"] or typed["plan"] or elsewhere:
-        raise UsageError("--pid is of a process that runs here", "leave out the command, --plan and --on")
-    return profile_running(options.taken(AttachOptions, typed), progress)
 
 
 class RecordKind(str, Enum):
@@ -184,19 +194,26 @@ def record(
     quiet: options.QuietOption = False,
 ) -> None:
     """Run a workload under one profiler, with profkit's own recipe for it."""
-    typed = dict(locals())
     from profkit.cli.progress import progress_for
     from profkit.profiling.record import RecordOptions, find_recorder, record_report
 
-    asked = options.taken(RecordOptions, {**typed, "command": tuple(command), "what": what.value})
+    request = RecordOptions(
+        tool=tool,
+        report=report,
+        command=tuple(command),
+        what=what.value,
+        kernel=kernel,
+        timeout=timeout,
+        force=force,
+    )
     elsewhere = where.places()
     if elsewhere is None:
-        left = record_report(asked, progress_for(quiet=quiet), take_input=True)
+        left = record_report(request, progress_for(quiet=quiet), take_input=True)
     else:
         from profkit.profiling.elsewhere import record_elsewhere
 
         _say_input_stays(progress_for(quiet=quiet))
-        left = record_elsewhere(asked, *elsewhere, progress_for(quiet=quiet))
+        left = record_elsewhere(request, *elsewhere, progress_for(quiet=quiet))
     if format is options.OutputFormat.json:
         options.print_json({"schema": "profkit.record/1", "tool": tool, "report": str(left)})
     elif not quiet:

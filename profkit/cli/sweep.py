@@ -78,7 +78,6 @@ def sweep(
     quiet: options.QuietOption = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
-    typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
     from profkit.analysis.ranking import faulty_cases
     from profkit.cli.progress import progress_for
     from profkit.kernels.sweep.outputs import check_writable
@@ -91,9 +90,23 @@ def sweep(
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
         request = read_request(resume, with_file or ())
     else:
-        timing = TimingOptions(precision, budget, threads)
-        asked = options.taken(SweepOptions, typed, timing=timing)
-        request = make_request(asked, elsewhere=places is not None)
+        new = SweepOptions(
+            operations=operations,
+            implementations=implementations,
+            batch=batch,
+            sequence=sequence,
+            dimension=dimension,
+            dtype=dtype,
+            direction=direction,
+            device=device.value,
+            gpus=gpus,
+            files=tuple(with_file or ()),
+            timing=TimingOptions(precision, budget, threads),
+            timeout=timeout,
+            output=output,
+            name=name,
+        )
+        request = make_request(new, elsewhere=places is not None)
     from profkit.kernels.sweep.outputs import write_records
     from profkit.kernels.sweep.run import run_sweep
 
