@@ -192,9 +192,22 @@ HOTTEST = 20  # functions that get counters of their own, and
 LEAST_SHARE = 0.005  # only with this share of all instructions: below it entering a region shows
 
 _FIRST = ("Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "Bc", "Bcm", "Bi", "Bim")
-_LAST = {"I{}mr": ("ILmr",), "D{}mr": ("DLmr",), "D{}mw": ("DLmw",), "D{}wb": ("ILdmr", "DLdmr", "DLdmw")}
+# The last level's counters and the events that they are the sum of: of the run whose last level is L2, and of the one
+# with L3. Both runs write the same events.
+_SECOND_LEVEL = {
+    "I2mr": ("ILmr",),
+    "D2mr": ("DLmr",),
+    "D2mw": ("DLmw",),
+    "D2wb": ("ILdmr", "DLdmr", "DLdmw"),
+}
+_THIRD_LEVEL = {
+    "I3mr": ("ILmr",),
+    "D3mr": ("DLmr",),
+    "D3mw": ("DLmw",),
+    "D3wb": ("ILdmr", "DLdmr", "DLdmw"),
+}
 # What the run tells whose last level is L2; all else is of the run with L3, where there is one.
-OF_SECOND_RUN = frozenset(pattern.format(2) for pattern in _LAST)
+OF_SECOND_RUN = frozenset(_SECOND_LEVEL)
 _NO_L3 = Fact("no-third-level")
 
 
@@ -247,10 +260,9 @@ def _combine_scope(
     """Return the counters of one scope. `l2` is None if that run did not see it, `l3` without an L3."""
     main = first if first is not None else (l3 if l3 is not None else l2)
     counters = [_counter(name, (name,), main, scope) for name in _FIRST]
-    for pattern, events in _LAST.items():
-        counters.append(_counter(pattern.format(2), events, l2, scope))
-    for pattern, events in _LAST.items():
-        name = pattern.format(3)
+    for name, events in _SECOND_LEVEL.items():
+        counters.append(_counter(name, events, l2, scope))
+    for name, events in _THIRD_LEVEL.items():
         if l3 is None:
             counters.append(Counter(name, None, "not-supported", scope=scope, reason=_NO_L3))
         else:

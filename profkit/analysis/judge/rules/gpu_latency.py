@@ -9,7 +9,13 @@ from math import ceil
 
 from profkit.analysis.evidence import KernelEvidence, RunEvidence
 from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES, bounded_gain, insight_on
-from profkit.analysis.judge.rules.gpu_memory import local_share, scatters_stores
+from profkit.analysis.judge.rules.gpu_memory import (
+    GLOBAL_ACCESSES,
+    GLOBAL_SECTORS,
+    LOOKED_UP_SECTORS,
+    local_share,
+    scatters_stores,
+)
 from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, SATURATED, filled_share
@@ -178,10 +184,10 @@ def _atomic_seconds(kernel: KernelEvidence) -> float:
     Sectors that neither loads nor stores moved are those of atomic operations, 8 each; with shared memory in use they
     may be those of asynchronous copies.
     """
-    count, values, ways = kernel.counters.get, kernel.values.get, ("ld.sum", "st.sum")
+    count, values = kernel.counters.get, kernel.values.get
     moved = rest = count("memory_l2_theoretical_sectors_global", 0.0)
-    rest -= sum(count(f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{way}", 0.0) for way in ways)
-    accesses = sum(count(f"smsp__sass_inst_executed_op_global_{way}", 0.0) for way in ways)
+    rest -= sum(count(name, 0.0) for name in GLOBAL_SECTORS)
+    accesses = sum(count(name, 0.0) for name in GLOBAL_ACCESSES)
     copies = count("memory_l1_wavefronts_shared") != 0 and not _atomics(kernel)
     if copies or not accesses or rest < MANY_ATOMICS * moved:
         return 0.0
@@ -272,9 +278,8 @@ def _heap_line(run: RunEvidence, kernel: KernelEvidence) -> GpuLine | None:
 
 def _share_of_others(kernel: KernelEvidence) -> float:
     """Of the sectors that L1 looks up the share that its own code does not ask for: the driver's functions do."""
-    every = sum(kernel.counters.get(f"l1tex__t_sectors_lookup_{how}.sum", 0.0) for how in ("hit", "miss"))
-    name = "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{}.sum"
-    own = sum(kernel.counters.get(name.format(way), every) for way in ("ld", "st"))
+    every = sum(kernel.counters.get(name, 0.0) for name in LOOKED_UP_SECTORS)
+    own = sum(kernel.counters.get(name, every) for name in GLOBAL_SECTORS)
     return 1 - own / every if every else 0.0
 
 

@@ -22,6 +22,17 @@ _ATOMIC = ("RED", "ATOM")  # how instructions that add to memory begin: RED, ATO
 _ISSUE = ("instruction issue",)
 _SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
 MANY_REGISTERS = 32.0  # of a thread: with fewer, none had to be kept in local memory for want of registers
+# Sectors, and the accesses (one a warp), that the kernel's own loads and stores of global memory ask of L1.
+GLOBAL_SECTORS = (
+    "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_st.sum",
+)
+GLOBAL_ACCESSES = (
+    "smsp__sass_inst_executed_op_global_ld.sum",
+    "smsp__sass_inst_executed_op_global_st.sum",
+)
+# Sectors that L1 looks up, for this code or another.
+LOOKED_UP_SECTORS = ("l1tex__t_sectors_lookup_hit.sum", "l1tex__t_sectors_lookup_miss.sum")
 
 
 def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
@@ -244,12 +255,21 @@ def local_share(kernel: KernelEvidence) -> float | None:
 
     Where those of local memory were not counted, a warp's access has at least 4: each thread has words of its own.
     """
-    count, ways = kernel.counters.get, ("ld", "st")
-    every = [count(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum") for way in ways]
-    local = [count(f"l1tex__t_sectors_pipe_lsu_mem_local_op_{way}.sum") for way in ways]
+    count = kernel.counters.get
+    every = [
+        count("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+        count("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
+    ]
+    local = [
+        count("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"),
+        count("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"),
+    ]
     if None in (*every, *local):
-        every = [count(f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{way}.sum") for way in ways]
-        accesses = [count(f"smsp__sass_inst_executed_op_local_{way}.sum") for way in ways]
+        every = [count(name) for name in GLOBAL_SECTORS]
+        accesses = [
+            count("smsp__sass_inst_executed_op_local_ld.sum"),
+            count("smsp__sass_inst_executed_op_local_st.sum"),
+        ]
         local = [IDEAL_SECTORS * one if one is not None else None for one in accesses]
     if None in (*every, *local):
         return None
