@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from benchmark.arguments import Request
-from benchmark.engines import Backend, Engine, NumpyEngine, TorchEngine
+from benchmark.engines import BackendName, Engine, NumpyEngine, TorchEngine
 from benchmark.refusal import MACHINE, USAGE, Refusal, install
 
 OLDEST_TORCH = (2, 5)  # the first with grouped heads in scaled_dot_product_attention
@@ -66,11 +66,11 @@ def _too_old(torch: Any, oldest: tuple[int, int]) -> str | None:
     return f"torch {torch.__version__} is too old, {'.'.join(map(str, oldest))} is needed"
 
 
-def _backend(torch: Any, asked: str) -> Backend:
-    missing: dict[Backend, str | None] = {"cuda": _no_cuda(torch), "mps": _no_mps(torch), "cpu": None}
+def _backend(torch: Any, asked: str) -> BackendName:
+    missing: dict[BackendName, str | None] = {"cuda": _no_cuda(torch), "mps": _no_mps(torch), "cpu": None}
     if asked == "auto":
         return next(name for name, why in missing.items() if why is None)
-    backend: Backend = "cuda" if asked == "cuda" else "mps" if asked == "mps" else "cpu"
+    backend: BackendName = "cuda" if asked == "cuda" else "mps" if asked == "mps" else "cpu"
     if (why := missing[backend]) is not None:
         raise Refusal(MACHINE, f"no {backend.upper()} device here: {why}; try --backend cpu")
     return backend

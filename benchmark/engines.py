@@ -12,14 +12,14 @@ from typing import Any, Literal, TypeAlias
 from benchmark.workload import Array
 
 SEED = 20
-Backend: TypeAlias = Literal["cuda", "mps", "cpu"]
+BackendName: TypeAlias = Literal["cuda", "mps", "cpu"]
 
 
 class Engine(ABC):
     """An array library on a device, with a dtype. `library` is how the output names it."""
 
     library: str
-    backend: Backend
+    backend: BackendName
     dtype: str
 
     @abstractmethod
@@ -47,7 +47,7 @@ class Engine(ABC):
 class NumpyEngine(Engine):
     """NumPy in float32 on the CPU."""
 
-    backend: Backend = "cpu"
+    backend: BackendName = "cpu"
     dtype = "float32"
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class NumpyEngine(Engine):
 class TorchEngine(Engine):
     """torch on a CUDA, MPS or CPU device."""
 
-    def __init__(self, torch: Any, backend: Backend, dtype: str) -> None:
+    def __init__(self, torch: Any, backend: BackendName, dtype: str) -> None:
         self.library, self.backend, self.dtype = f"torch {torch.__version__}", backend, dtype
         self._torch = torch
         self._random = torch.Generator(backend).manual_seed(SEED)

@@ -17,7 +17,7 @@ from profkit.analysis.stacks.python_code import is_users_code, module_name
 from profkit.core.types import (
     Beneath,
     CodeLine,
-    HotSpot,
+    CodeSpot,
     Hotspot,
     LineCode,
     LineSamples,
@@ -75,7 +75,7 @@ _OURS = re.compile(r"/profkit/(runtime|kernels|evaluation|sweep)/")
 _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
 
 
-def hot_spots(document: RunDocument) -> tuple[HotSpot, ...]:
+def hot_spots(document: RunDocument) -> tuple[CodeSpot, ...]:
     """The places of a run, the largest share first; empty where nothing was sampled."""
     python = next((one for one in document.sampled if not one.native and one.wall > 0), None)
     native = next((one for one in document.sampled if one.native and one.cpu > 0), None)
@@ -88,10 +88,10 @@ def hot_spots(document: RunDocument) -> tuple[HotSpot, ...]:
     if wall <= 0:
         return ()
     rest = max(0.0, 1 - sum(spot.share for spot in spots))
-    return (*sorted(spots, key=lambda spot: -spot.share), HotSpot(rest, rest * wall, "rest"))
+    return (*sorted(spots, key=lambda spot: -spot.share), CodeSpot(rest, rest * wall, "rest"))
 
 
-def _device_spots(document: RunDocument) -> tuple[list[HotSpot], float]:
+def _device_spots(document: RunDocument) -> tuple[list[CodeSpot], float]:
     """Of a program whose host was not sampled, what its devices do: kernels by the line that they belong to."""
     trace, split = document.trace, document.time_split
     if trace is None or split is None or document.metal is not None or split.wall <= 0:
@@ -109,7 +109,7 @@ def _device_spots(document: RunDocument) -> tuple[list[HotSpot], float]:
     # Kernels of several streams or devices run side by side.
     scale = min(1.0, split.wall / sum(known.values()))
     spots = [
-        HotSpot(scale * total / split.wall, scale * total, "gpu", place) for place, total in known.items()
+        CodeSpot(scale * total / split.wall, scale * total, "gpu", place) for place, total in known.items()
     ]
     return sorted(spots, key=lambda spot: -spot.share)[:MOST_SPOTS], split.wall
 
@@ -137,10 +137,10 @@ class _Row:
         return max(self.kinds, key=lambda kind: self.kinds[kind], default="python")
 
 
-def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[HotSpot], float]:
+def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[CodeSpot], float]:
     rows = [part for row in _rows(sampled) for part in _with_callee(document, row)]
     wall = _seconds_of(document, sampled)
-    spots: list[HotSpot] = []
+    spots: list[CodeSpot] = []
     for group in _groups(rows, sampled.wall, lambda line: _works_on_arrays(document, line)):
         share = sum(row.seconds for row in group) / sampled.wall
         if share >= LEAST and len(spots) < MOST_SPOTS:
@@ -154,7 +154,7 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
     return spots, wall
 
 
-def outer_spots(document: RunDocument) -> list[HotSpot]:
+def outer_spots(document: RunDocument) -> list[CodeSpot]:
     """Lines that call functions of the program, each with all that is below it: shares of the same time as the places.
 
     What runs in other threads counts while the main one waits.
@@ -179,7 +179,7 @@ def outer_spots(document: RunDocument) -> list[HotSpot]:
     return spots
 
 
-def is_below(document: RunDocument, spot: HotSpot, outer: Place) -> bool:
+def is_below(document: RunDocument, spot: CodeSpot, outer: Place) -> bool:
     """Return whether most of a place's time is spent under a line that calls functions of the program."""
     sampled = next((one for one in document.sampled if not one.native and one.wall > 0), None)
     where = spot.where
@@ -430,7 +430,7 @@ def _is_slow(row: _Row, most: float) -> bool:
     return not kinds.isdisjoint(_SLOW)
 
 
-def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> HotSpot:
+def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> CodeSpot:
     line, kind = group[0].line, group[0].kind
     function, counted = _counted(document, line), count_of(document, line.file, line.line)
     first = line.callers[0] if line.callers else None
@@ -442,7 +442,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
     elif kind == "lock" and waits_for_xla(document, under, line.code):
         kind = "library"
     caller = first if first is not None and is_users_code(first.file, "") and not own else None
-    return HotSpot(
+    return CodeSpot(
         share,
         seconds,
         kind,
@@ -613,14 +613,14 @@ def _last(function: str) -> str:
     return brief_name(function).rpartition(".")[2]
 
 
-def _import_spots(imports: Profile | None, sampled: SampledTime, share: float, wall: float) -> list[HotSpot]:
+def _import_spots(imports: Profile | None, sampled: SampledTime, share: float, wall: float) -> list[CodeSpot]:
     """Return the time of imports, `share` of the wall time, at the lines of the program that import libraries.
 
     A module of the program imports others in its turn: what can be left out is an import of a library, at the line
     deepest in the program. What no such line has, as the program's own modules, is that of the line with most.
     """
     if imports is None or imports.total <= 0:
-        return [HotSpot(share, share * wall, "import")]
+        return [CodeSpot(share, share * wall, "import")]
     loads = imported_lines(imports)
     rest = imports.total - sum(seconds for _, _, seconds in loads)
     spots = []
@@ -629,9 +629,9 @@ def _import_spots(imports: Profile | None, sampled: SampledTime, share: float, w
         place = Place(function=line.function, file=line.file, line=line.line)
         code = sampled.import_codes.get(f"{line.file}:{line.line}")
         spots.append(
-            HotSpot(part, part * wall, "import", place, Beneath(name, None, None, seconds), code=code)
+            CodeSpot(part, part * wall, "import", place, Beneath(name, None, None, seconds), code=code)
         )
-    return [spot for spot in spots if spot.share >= LEAST] or [HotSpot(share, share * wall, "import")]
+    return [spot for spot in spots if spot.share >= LEAST] or [CodeSpot(share, share * wall, "import")]
 
 
 def imported_lines(imports: Profile) -> list[tuple[CodeLine, str, float]]:
@@ -672,13 +672,13 @@ def _profile(document: RunDocument, kind: ProfileKind) -> Profile | None:
 # ------------------------------------------------------------ a program of machine code
 
 
-def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[HotSpot], float]:
+def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[CodeSpot], float]:
     """Samples are of processor time: what the program waited is a place of its own."""
     split = document.time_split
     waiting = split.waiting / split.wall if split is not None and split.waiting and split.wall > 0 else 0.0
     wall = split.wall if split is not None else sampled.wall
     rows = [_Row(line, {"native": line.main_cpu}) for line in sampled.lines]
-    spots: list[HotSpot] = []
+    spots: list[CodeSpot] = []
     for group in _groups(rows, sampled.cpu / (1 - waiting) if waiting < 1 else 0.0):
         share = (1 - waiting) * sum(row.seconds for row in group) / sampled.cpu
         if share >= LEAST and len(spots) < MOST_SPOTS:
@@ -687,11 +687,11 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
     placed = _native_waits(document, sampled, waiting, wall)
     left = waiting - sum(spot.share for spot in placed)
     if left >= LEAST:
-        placed.append(HotSpot(left, left * wall, "waiting"))
+        placed.append(CodeSpot(left, left * wall, "waiting"))
     return spots + placed, wall
 
 
-def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, wall: float) -> list[HotSpot]:
+def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, wall: float) -> list[CodeSpot]:
     """The lines at which a program of machine code waits, together no more than what it waited (0..1 of the wall).
 
     That is without the time in which another thread worked while the main one waited.

@@ -100,7 +100,7 @@ def open_suite(
 
 
 @dataclass(frozen=True)
-class Backend:
+class KernelBackend:
     """Kernels by operation: `backend[torch.ops.aten.relu.default]`, `backend["relu"]`, `"add__Tensor" in backend`."""
 
     source: KernelSource
@@ -130,7 +130,7 @@ class Backend:
         return len(self.source.operations())
 
 
-def open_backend(name: str | Path = "aten", kernels: str | Path | None = None) -> Backend:
+def open_backend(name: str | Path = "aten", kernels: str | Path | None = None) -> KernelBackend:
     """Open the kernels of aten, flag_gems, a FOLDER or a FILE.py.
 
     `open_backend("directory", FOLDER)` is the same as `open_backend(FOLDER)`. A kernel that is requested is
@@ -146,9 +146,9 @@ def open_backend(name: str | Path = "aten", kernels: str | Path | None = None) -
         backend, kernels = "", name
     path = Path(kernels) if kernels is not None else None
     if path is not None and backend in ("", "directory", "pregenerated") and path.suffix == ".py":
-        return Backend(open_source(make_source_request(file=path)))
+        return KernelBackend(open_source(make_source_request(file=path)))
     if path is not None and not backend and not path.exists():
         raise UsageError(
             f"there is no backend, folder or file called {str(name)!r}", "aten, flag_gems, FOLDER or FILE.py"
         )
-    return Backend(open_source(make_source_request(backend, path)))
+    return KernelBackend(open_source(make_source_request(backend, path)))

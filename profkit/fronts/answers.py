@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from profkit.core.types import Check, Comparison, Fact, HotSpot, Insight, Place
+from profkit.core.types import Check, CodeSpot, Comparison, Fact, Insight, Place
 from profkit.fronts.own_words import is_own_fact, is_own_text
 from profkit.fronts.tool_words import as_arguments
 from profkit.profiling.api import Run
@@ -152,7 +152,7 @@ def of_fault(error: str, fix: str | None = None, said: str = "") -> str:
     )
 
 
-def _spot(spot: HotSpot, root: Path | None) -> Row:
+def _spot(spot: CodeSpot, root: Path | None) -> Row:
     under = spot.under
     code: Cells = {"code": spot.code.text if spot.code is not None else None}
     called: Cells = _of(under, "name", "calls") if under is not None else {"calls": spot.calls}

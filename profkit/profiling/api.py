@@ -19,7 +19,7 @@ from profkit.core.errors import writing
 from profkit.core.files.names import FileNames
 from profkit.core.process import ipython_shell
 from profkit.core.run_folder import FILE_NAME, create_run_folder, elsewhere
-from profkit.core.types import Fact, HotSpot, Insight, Reading, RunDocument, Scope
+from profkit.core.types import CodeSpot, Fact, Insight, Reading, RunDocument, Scope
 from profkit.profiling.summarize import read_judged
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import text_for_others, threshold_text
@@ -59,7 +59,7 @@ class Run:
     recording: object = field(default=None, repr=False, compare=False)  # keeps a temporary folder there
 
     @property
-    def hot_spots(self) -> tuple[HotSpot, ...]:
+    def hot_spots(self) -> tuple[CodeSpot, ...]:
         """Return where the time goes, the largest share first.
 
         Shares are of the wall time (0 to 1) and add up to 1.

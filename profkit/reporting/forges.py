@@ -37,7 +37,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Cases(Block):
+class CaseList(Block):
     """The result as tests, for machines: one suite. It repeats what other blocks tell people."""
 
     name: str
@@ -60,7 +60,7 @@ class Annotation:
 
 
 @dataclass(frozen=True)
-class Annotations(Block):
+class AnnotationList(Block):
     """Messages for a CI system that shows them beside the run, the worst first; people read the same elsewhere."""
 
     rows: tuple[Annotation, ...]
@@ -83,7 +83,7 @@ def annotation_lines(view: View) -> str:
     """Return a line for each annotation of the view, the worst first; empty where all is well."""
     lines: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
     for block in walk(view.blocks):
-        if isinstance(block, Annotations):
+        if isinstance(block, AnnotationList):
             for row in block.rows:
                 text = "\n".join(dict.fromkeys(map(text_for_others, row.message.split("\n"))))
                 lines[row.level].append(_command(row.level, row.title, text, row.path, row.line))

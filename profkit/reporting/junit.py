@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from profkit.core.formatting import shorten
-from profkit.reporting.forges import Case, Cases
+from profkit.reporting.forges import Case, CaseList
 from profkit.reporting.plain_text import text_for_others
 from profkit.reporting.view import Statuses, View, plain_text, walk
 
@@ -29,10 +29,10 @@ def render(views: Sequence[View], *, strict: bool = False) -> str:
     return _document([suite for view in views for suite in suites_of(view)], "error" if strict else "skipped")
 
 
-def suites_of(view: View) -> list[Cases]:
+def suites_of(view: View) -> list[CaseList]:
     """Return the view's own suites; of a view without any a case for each status that it shows, or for its verdict."""
     blocks = list(walk(view.blocks))
-    suites = [block for block in blocks if isinstance(block, Cases)]
+    suites = [block for block in blocks if isinstance(block, CaseList)]
     if suites:
         return suites
     title = plain_text(view.title)
@@ -45,10 +45,10 @@ def suites_of(view: View) -> list[Cases]:
     if not cases:
         state = view.label.status.case if view.label is not None else "passed"
         cases = [Case(title, "result", state, " ".join(map(plain_text, view.headline)))]
-    return [Cases(title, tuple(cases))]
+    return [CaseList(title, tuple(cases))]
 
 
-def _document(suites: Sequence[Cases], unknown: str) -> str:
+def _document(suites: Sequence[CaseList], unknown: str) -> str:
     from xml.etree import ElementTree  # here: 10 ms that only this report pays
 
     root = ElementTree.Element("testsuites")

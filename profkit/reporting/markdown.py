@@ -10,10 +10,10 @@ from profkit.reporting.view import (
     Block,
     DataTable,
     Detail,
-    Facts,
+    FieldList,
     Fold,
     Item,
-    Items,
+    ItemList,
     Paragraph,
     Section,
     Span,
@@ -140,9 +140,9 @@ def _block(block: Block, level: int) -> list[str]:
             return _section(block, level)
         case Paragraph():
             return [render_spans(block.text)]
-        case Items():
+        case ItemList():
             return [_items(block)]
-        case Facts():
+        case FieldList():
             return [
                 "\n".join(f"- {escape_markdown(name)}: {render_spans(text)}" for name, text in block.rows)
             ]
@@ -167,7 +167,7 @@ def _section(section: Section, level: int) -> list[str]:
     return [first, *filter(None, body[1:])]
 
 
-def _items(items: Items) -> str:
+def _items(items: ItemList) -> str:
     lines = []
     for number, item in enumerate(items.items, 1):
         first = f"{number}. " if items.ordered else "- "

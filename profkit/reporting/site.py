@@ -24,7 +24,7 @@ from profkit.reporting.facts import fact_text
 from profkit.reporting.html.page import render
 from profkit.reporting.view import (
     Item,
-    Items,
+    ItemList,
     Paragraph,
     Section,
     Span,
@@ -145,7 +145,7 @@ def _changes(trends: Sequence[Trend], foremost: Collection[str]) -> Section:
         Item(title_of(series), (change_line(series, change),)) for _, series, change in found[:MOST_CHANGES]
     ]
     none = Paragraph("No change was found in any series that can fail a night.")
-    return Section("What changed lately", (Items(tuple(lines)) if lines else none,))
+    return Section("What changed lately", (ItemList(tuple(lines)) if lines else none,))
 
 
 def _outcome(entry: Entry) -> Text:

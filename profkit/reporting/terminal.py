@@ -12,10 +12,10 @@ from profkit.reporting.view import (
     Commands,
     DataTable,
     Detail,
-    Facts,
+    FieldList,
     Fold,
     Item,
-    Items,
+    ItemList,
     Paragraph,
     Section,
     Statuses,
@@ -88,7 +88,7 @@ class _Terminal:
             self.line(line)
         facts = view.facts if self.details else tuple(fact for fact in view.facts if fact[0] not in view.wide)
         if facts:
-            self.facts(Facts(facts))
+            self.facts(FieldList(facts))
         if view.blocks and not isinstance(view.blocks[0], Section | Detail):
             self.screen.blank()
 
@@ -106,9 +106,9 @@ class _Terminal:
                     self.block(part)
             case Paragraph():
                 self.line(block.text)
-            case Items():
+            case ItemList():
                 self.items(block)
-            case Facts():
+            case FieldList():
                 self.facts(block)
             case DataTable():
                 self.table(block)
@@ -132,7 +132,7 @@ class _Terminal:
                 return has_headline or any(map(self.shows, block.blocks))
             case Detail():
                 return any(map(self.shows, block.blocks if self.details else block.brief))
-            case Paragraph() | Items() | Facts() | DataTable():
+            case Paragraph() | ItemList() | FieldList() | DataTable():
                 return True
         return any(map(self.shows, block.plain()))
 
@@ -160,7 +160,7 @@ class _Terminal:
         if sections:
             if not self.indent:
                 self.screen.heading("In short")
-            facts = Facts(tuple((plain_text(section.title), section.headline) for section in sections))
+            facts = FieldList(tuple((plain_text(section.title), section.headline) for section in sections))
             self.facts(facts, indent=0 if self.indent else 2)
 
     def line(self, text: Text, weight: str = "", *, first: str = "", indent: int = 0, hang: int = 2) -> None:
@@ -175,7 +175,7 @@ class _Terminal:
         if typed is not None:
             self.screen.typed(typed.text, weight, at + 2)
 
-    def items(self, items: Items) -> None:
+    def items(self, items: ItemList) -> None:
         brief_items = items.items if self.details or items.brief is None else items.items[: items.brief]
         for number, item in enumerate(brief_items, 1):
             first = f"{number}. " if items.ordered else "- "
@@ -189,7 +189,7 @@ class _Terminal:
         if left > 0:
             self.line(f"and {left} more: {self.rest}")
 
-    def facts(self, facts: Facts, indent: int = 0) -> None:
+    def facts(self, facts: FieldList, indent: int = 0) -> None:
         width = min(_LABEL, max((len(name) for name, _ in facts.rows), default=0)) + 1
         for name, text in facts.rows:
             self.screen.labelled((name, "dim"), *_parts(text), width=width, indent=self.indent + indent)

@@ -1,8 +1,8 @@
 """What a result looks like, as plain data: a `View` of blocks. Each kind of result makes one, each format renders any.
 
-A format must know the five basic blocks: `Paragraph`, `Items`, `Facts`, `DataTable` and `Section`. Every other block
-says in `plain()` what it is in simpler blocks; a format that can do better (colours, drawings, test cases) handles the
-type itself.
+A format must know the five basic blocks `Paragraph`, `ItemList`, `FieldList`, `DataTable` and `Section`. Every other
+block says in `plain()` what it is in simpler blocks; a format that can do better (colours, drawings, test cases)
+handles the type itself.
 
 Texts are typed spans and never markup: code, emphasis, a line to type, a status and a source are fields. So a format
 escapes every character that it writes.
@@ -159,7 +159,7 @@ class Paragraph(Block):
 
 
 @dataclass(frozen=True)
-class Items(Block):
+class ItemList(Block):
     """A list. A short screen shows the first `brief` items and how many more there are; None: all."""
 
     items: tuple[Text | Item, ...]
@@ -178,7 +178,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Facts(Block):
+class FieldList(Block):
     """Names and what they are: `Machine  AMD EPYC 9654, 8 cores`."""
 
     rows: tuple[tuple[str, Text], ...]
@@ -318,8 +318,8 @@ class Statuses(Block):
         if not tries:
             return (table,)
         if not self.below_title:
-            return table, Items(tries)
-        return table, Section(self.below_title, (Items(tries),), fold=Fold.FOLDED)
+            return table, ItemList(tries)
+        return table, Section(self.below_title, (ItemList(tries),), fold=Fold.FOLDED)
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class Commands(Block):
 
     def plain(self) -> Sequence[Block]:
         """Return a list of them."""
-        return (Items(tuple(command(line) for line in self.lines)),)
+        return (ItemList(tuple(command(line) for line in self.lines)),)
 
 
 # ---------------------------------------------------------------- the whole
@@ -384,4 +384,4 @@ def table(
 
 def notes(lines: Sequence[Text], title: str = "Notes") -> tuple[Block, ...]:
     """Return a section of remarks; nothing where there are none."""
-    return (Section(title, (Items(tuple(lines)),)),) if lines else ()
+    return (Section(title, (ItemList(tuple(lines)),)),) if lines else ()

@@ -16,6 +16,7 @@ from profkit.core.types import (
     Beneath,
     Cache,
     CodeLine,
+    CodeSpot,
     Fact,
     Gpu,
     GpuLine,
@@ -23,7 +24,6 @@ from profkit.core.types import (
     GpuRange,
     GpuTrace,
     HostPauses,
-    HotSpot,
     Hotspot,
     Kernel,
     KernelBottleneck,
@@ -138,8 +138,8 @@ def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted
     scope = Scope("region", timing.name)
     source = Source("profkit")
     spots = (
-        HotSpot(0.95, 1.9, "python", Place(function="step", file="t.py", line=4)),
-        HotSpot(0.05, 0.1, "rest"),
+        CodeSpot(0.95, 1.9, "python", Place(function="step", file="t.py", line=4)),
+        CodeSpot(0.05, 0.1, "rest"),
     )
     readings = (
         Reading("time.median", 0.01, "s", "measured", scope, source),
@@ -177,8 +177,8 @@ def test_a_row_of_the_host_is_called_by_what_users_call_and_by_nothing_private(
     under: Beneath | None, shown: str
 ) -> None:
     spots = (
-        HotSpot(0.9, 1.8, "library", Place(function="step", file="t.py", line=4), under),
-        HotSpot(0.1, 0.2, "rest"),
+        CodeSpot(0.9, 1.8, "library", Place(function="step", file="t.py", line=4), under),
+        CodeSpot(0.1, 0.2, "rest"),
     )
     timings = (replace(documents.timing(), kind="region"),)
     account = make_account(run(None, timings=timings, hot_spots=spots, readings=()))
@@ -357,7 +357,7 @@ def test_the_start_names_packages_of_a_region_whose_places_hold_no_import() -> N
         ),
         kind="sampled-imports",
     )
-    spot = HotSpot(1.0, 3.0, "python", Place(function="step", file="/app/t.py", line=4))
+    spot = CodeSpot(1.0, 3.0, "python", Place(function="step", file="/app/t.py", line=4))
     document = run(
         None,
         hot_spots=(spot,),
@@ -387,7 +387,7 @@ def test_threads_that_wait_for_each_other_are_said_below_the_rows_of_the_main_th
             Hotspot("libtorch_cpu.so", 10 - seconds, library="libtorch_cpu.so"),
             Hotspot("libgomp.so.1", seconds, library="libgomp.so.1"),
         )
-        spot = HotSpot(1.0, 3.0, "library", Place(function="step", file="/app/t.py", line=4))
+        spot = CodeSpot(1.0, 3.0, "library", Place(function="step", file="/app/t.py", line=4))
         document = run(
             None, hot_spots=(spot,), profiles=(Profile("Libraries", "s", 10.0, libraries, kind="libraries"),)
         )
@@ -409,8 +409,8 @@ def numpy_line(
     """A run of 2 s of which a line takes so many seconds, that ran ten times, on 100 GFLOP/s and 10 GB/s."""
     code = LineCode(statement, statement=statement)
     spots = (
-        HotSpot(seconds / 2, seconds, "python", STEP, code=code, executions=10),
-        HotSpot(1 - seconds / 2, 2 - seconds, "rest"),
+        CodeSpot(seconds / 2, seconds, "python", STEP, code=code, executions=10),
+        CodeSpot(1 - seconds / 2, 2 - seconds, "rest"),
     )
     counts = (LineCount("/app/t.py", 4, "step", 10, 4, shapes),)
     document = run(
@@ -511,10 +511,10 @@ def looped(
         LineSamples("load", "/app/t.py", 9, main_wall=0.3, within=inner),
     )
     spots = (
-        HotSpot(0.8, 1.6, "python", Place(function="main", file="/app/t.py", line=4)),
-        HotSpot(0.15, 0.3, "file", Place(function="load", file="/app/t.py", line=9)),
-        HotSpot(0.05, 0.1, "import", Place(function="<module>", file="/app/t.py", line=1)),
-        HotSpot(0.0, 0.0, "rest"),
+        CodeSpot(0.8, 1.6, "python", Place(function="main", file="/app/t.py", line=4)),
+        CodeSpot(0.15, 0.3, "file", Place(function="load", file="/app/t.py", line=9)),
+        CodeSpot(0.05, 0.1, "import", Place(function="<module>", file="/app/t.py", line=1)),
+        CodeSpot(0.0, 0.0, "rest"),
     )
     sampled = SampledTime(2.0, 2.0, lines=lines, loops=(loop,))
     counts = (LineCount("/app/t.py", 3, "main", executions, parts=parts),)

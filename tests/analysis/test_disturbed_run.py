@@ -9,7 +9,7 @@ import pytest
 from profkit.analysis.account.host import host_account
 from profkit.core.types import (
     Account,
-    HotSpot,
+    CodeSpot,
     Hotspot,
     LineCode,
     Place,
@@ -35,7 +35,7 @@ def judged(queued: float) -> RunDocument:
     before = replace(
         documents.document(),
         time_split=TimeSplit(10.0, startup=1.0, steady=9.0, waiting=0.0, queued=queued, cpu=9.0),
-        hot_spots=(HotSpot(1.0, 9.0, "library", LINE, code=LineCode("x @ w")),),
+        hot_spots=(CodeSpot(1.0, 9.0, "library", LINE, code=LineCode("x @ w")),),
         readings=(
             documents.reading("flops", 1e8, "FLOP"),
             documents.reading("dram.bytes", 1e5, "B"),

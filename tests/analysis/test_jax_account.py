@@ -13,9 +13,9 @@ from profkit.core.types import (
     AccountRow,
     ApiCall,
     CodeLine,
+    CodeSpot,
     Gpu,
     GpuTrace,
-    HotSpot,
     Hotspot,
     Kernel,
     KernelTime,
@@ -196,7 +196,7 @@ def test_a_device_that_is_busy_or_waits_for_nothing_to_be_launched_has_no_such_l
 
 def test_a_line_that_launches_in_the_steps_is_none_of_the_start() -> None:
     spots = tuple(
-        HotSpot(0.2, seconds, "library", Place(function=function, file="a.py", line=number))
+        CodeSpot(0.2, seconds, "library", Place(function=function, file="a.py", line=number))
         for number, seconds, function in ((14, 0.7, "<lambda>"), (21, 2.6, "main"))
     )
     sampled = (SampledTime(9.0, 9.0, 0.1, 0.1, lines=(STEP, line(14, 0.7), line(21, 2.6, inside=False))),)

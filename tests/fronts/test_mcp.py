@@ -25,7 +25,7 @@ import anyio
 from mcp.server.mcpserver.exceptions import ToolError
 
 from profkit.core.run_folder import run_to_json, write_run
-from profkit.core.types import Beneath, Difference, Fact, Gain, HotSpot, Insight, Place
+from profkit.core.types import Beneath, CodeSpot, Difference, Fact, Gain, Insight, Place
 from profkit.fronts.answers import MOST, PARTS, of_comparison, of_run, text_of
 from profkit.fronts.mcp import INSTRUCTIONS, Server, Tools
 from profkit.profiling.api import Run
@@ -233,7 +233,7 @@ def test_a_run_of_somebody_else_has_no_word_outside_of_untrusted(tmp_path: Path)
     root = project(tmp_path / "p", "print()\n")
     folder = root / "reports" / "r"
     folder.mkdir(parents=True)
-    spot = HotSpot(
+    spot = CodeSpot(
         0.9, 1.0, "python", Place(function="f", file="a.py", line=3), Beneath("json.loads", "json")
     )
     insight = Insight(
@@ -368,8 +368,8 @@ def test_every_error_is_one_line_of_json_to_a_client_too(tmp_path: Path) -> None
 def test_a_place_in_the_folder_is_a_path_from_there(tmp_path: Path) -> None:
     document = recorded()
     spots = [
-        HotSpot(0.5, 1.0, "python", Place(file=str(tmp_path / "pkg" / "a.py"), line=3)),
-        HotSpot(0.5, 1.0, "python", Place(file="/usr/lib/python3/json.py", line=4)),
+        CodeSpot(0.5, 1.0, "python", Place(file=str(tmp_path / "pkg" / "a.py"), line=3)),
+        CodeSpot(0.5, 1.0, "python", Place(file="/usr/lib/python3/json.py", line=4)),
     ]
     answer = of_run(Run(replace(document, hot_spots=tuple(spots)), Path("r")), "r", root=tmp_path)
     files = [spot["untrusted"]["file"] for spot in answer.hot_spots]  # type: ignore[index, call-overload]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.account import make_account
-from profkit.core.types import HotSpot, Hotspot, Peaks, Place, Profile, RunDocument
+from profkit.core.types import CodeSpot, Hotspot, Peaks, Place, Profile, RunDocument
 from profkit.profilers.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import start_up_environment
 from tests import documents
@@ -72,7 +72,7 @@ def with_operations(flop: float) -> RunDocument:
         ),
         Hotspot("silu", 0.15, calls=10, file="/app/net.py", line=7),
     )
-    spots = (HotSpot(0.9, 9.0, "python", place), HotSpot(0.1, 1.0, "rest"))
+    spots = (CodeSpot(0.9, 9.0, "python", place), CodeSpot(0.1, 1.0, "rest"))
     profile = Profile("operations by line", "s", 1.0, lines, "line-operators")
     peaks = Peaks(None, None, None, 1e9, 2, "numpy")
     return replace(documents.empty(), hot_spots=spots, profiles=(profile,), peaks=peaks)

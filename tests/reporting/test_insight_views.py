@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Beneath, Gain, GpuTrace, HotSpot, Insight, Kernel, KernelTime, Place
+from profkit.core.types import Beneath, CodeSpot, Gain, GpuTrace, Insight, Kernel, KernelTime, Place
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import terminal
 from profkit.reporting.view import DataTable, TableColumn, View
@@ -72,7 +72,7 @@ def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judge
 def test_a_row_counts_calls_only_where_there_are_several(
     calls: int, each: float | None, partial: bool, said: str
 ) -> None:
-    spot = HotSpot(0.5, 1.0, "library", under=Beneath("run", "asyncio", calls, each), partial=partial)
+    spot = CodeSpot(0.5, 1.0, "library", under=Beneath("run", "asyncio", calls, each), partial=partial)
     assert does_text(spot) == said
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.types import RunDocument, Verdict, VerdictWord
 from profkit.reporting import junit
-from profkit.reporting.forges import Case, Cases
+from profkit.reporting.forges import Case, CaseList
 from profkit.reporting.view import View
 from tests import documents
 from tests.reporting.shown import run_junit as render
@@ -123,7 +123,7 @@ def test_a_run_that_did_not_end_well_and_one_that_was_not_judged_are_never_green
 )
 def test_any_name_gives_xml_that_can_be_read_back(name: str) -> None:
     cases = (Case(name, name, "failure", name, name + "\n" + name),)
-    suite = Cases(name, cases, name, 1.0, ((name, name),), name)
+    suite = CaseList(name, cases, name, 1.0, ((name, name),), name)
     case = check_shape(junit.render([View("", (suite,))]))[0].findall("testcase")[0]
     assert 0 < len(case.attrib["name"]) <= 250
 
@@ -139,4 +139,6 @@ def test_any_name_gives_xml_that_can_be_read_back(name: str) -> None:
     ],
 )
 def test_a_time_stamp_is_utc_without_a_zone(started: str, stamp: str) -> None:
-    assert check_shape(junit.render([View("", (Cases("s", (), started),))]))[0].attrib["timestamp"] == stamp
+    assert (
+        check_shape(junit.render([View("", (CaseList("s", (), started),))]))[0].attrib["timestamp"] == stamp
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import GridPoint, MeasuredCeilings, SweepDocument
-from profkit.reporting.charts.marks import Charts
+from profkit.reporting.charts.marks import ChartGroup
 from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
@@ -109,7 +109,7 @@ def test_an_axis_of_one_value_has_no_table_and_one_that_nobody_shares_says_so() 
 
 def test_curves_have_a_line_for_each_implementation_and_the_roof_on_logarithmic_axes() -> None:
     document = sweeps.sweep("LayerNorm", "GELU")
-    blocks = [block for block in walk(view(document).blocks) if isinstance(block, Charts)]
+    blocks = [block for block in walk(view(document).blocks) if isinstance(block, ChartGroup)]
     assert [len(block.charts) for block in blocks] == [2, 2, 2]  # of each axis one for each operation
     batch, _, dimension = (block.charts[0] for block in blocks)
     assert (batch.x.log, batch.y.log) == (False, False)  # 16 and 32
@@ -126,7 +126,7 @@ def test_curves_have_a_line_for_each_implementation_and_the_roof_on_logarithmic_
     assert len(reached) == 5
     assert any(one.startswith("CUDA: 8 ") and "512 " in one for one in reached)
     unknown = view(replace(document, roofs=MeasuredCeilings()))
-    (first, *_) = [block for block in walk(unknown.blocks) if isinstance(block, Charts)]
+    (first, *_) = [block for block in walk(unknown.blocks) if isinstance(block, ChartGroup)]
     assert marks(svg(first.charts[0]), "path", "roof") == []
     assert "roofline" not in plain_text(first.note)
 
@@ -135,7 +135,7 @@ def test_curves_have_a_line_for_each_implementation_and_the_roof_on_logarithmic_
 def test_letters_behind_lines_that_end_together_do_not_stand_on_each_other(count: int) -> None:
     factors = {"PyTorch": 1.0, **{f"kernel {n}": 1.0 + n / 1000 for n in range(count)}}
     for block in walk(view(sweeps.sweep("GELU", factors=factors)).blocks):
-        for chart in block.charts if isinstance(block, Charts) else ():
+        for chart in block.charts if isinstance(block, ChartGroup) else ():
             assert overlaps(svg(chart)) == outside(svg(chart)) == []
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.tables import load_yaml
-from profkit.core.types import Fact, HotSpot, PassResult, Place, RunDocument, Threshold
+from profkit.core.types import CodeSpot, Fact, PassResult, Place, RunDocument, Threshold
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting.screen import Screen
 from profkit.reporting.view import TableColumn
@@ -121,7 +121,7 @@ def test_numbers_of_the_place_that_takes_most_say_whose_they_are_and_count_in_th
         threshold=Threshold("<", 5.0, "%"),
         weight=0.832,
     )
-    spot = HotSpot(
+    spot = CodeSpot(
         0.8, 1.0, "native", Place(function="relax(grid const&, int)", file="/work/src/graph.cpp", line=41)
     )
     document = replace(judged(), verdicts=(missed,), hot_spots=(spot,))

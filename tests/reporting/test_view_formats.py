@@ -13,8 +13,8 @@ from profkit.core.types import Check, HistoryPoint, Series, SeriesKey, Trend
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.charts import marks
-from profkit.reporting.charts.marks import Charts
-from profkit.reporting.forges import Annotation, Annotations, Case, Cases, annotation_lines
+from profkit.reporting.charts.marks import ChartGroup
+from profkit.reporting.forges import Annotation, AnnotationList, Case, CaseList, annotation_lines
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Paragraph, Section, Status, View, plain_text
 from profkit.reporting.views import history, night, plan, run
@@ -82,10 +82,10 @@ def _outline(parts: Sequence[Block], depth: int) -> list[str]:
                     lines += inside
             case blocks.Paragraph():
                 lines.append("  " * depth + plain_text(block.text))
-            case blocks.Items():
+            case blocks.ItemList():
                 known = [one if isinstance(one, blocks.Item) else blocks.Item(one) for one in block.items]
                 lines += ["  " * depth + plain_text(text) for one in known for text in (one.text, *one.below)]
-            case blocks.Facts():
+            case blocks.FieldList():
                 lines += ["  " * depth + f"{name} = {plain_text(text)}" for name, text in block.rows]
             case blocks.DataTable():
                 lines += ["  " * depth + "; ".join(map(plain_text, row)) for row in block.rows]
@@ -158,18 +158,18 @@ class Weather(Block):
     degrees: float
 
     def plain(self) -> Sequence[Block]:
-        return (blocks.Facts((("Outside", f"{self.degrees:g} degrees <b>"),)),)
+        return (blocks.FieldList((("Outside", f"{self.degrees:g} degrees <b>"),)),)
 
 
 def made_up() -> View:
     row = blocks.StatusRow(Status.FAIL, "WET", ("roof",), "it rains in", limit="dry", below=("mend it",))
-    days = marks.Points(tuple(marks.Point(float(day), float(day)) for day in (1, 2, 3)))
+    days = marks.PointGroup(tuple(marks.Point(float(day), float(day)) for day in (1, 2, 3)))
     drawn = marks.Chart("rain", "Rain", "much", marks.Axis("day"), marks.Axis("Rain", "mm"), (days,))
     return View(
         "A made-up kind",
         (
-            Section("Now", (Weather(21.5), Charts((drawn,)))),
-            Section("Rooms", (blocks.Statuses((row,)), blocks.Items(("mend",), ordered=True))),
+            Section("Now", (Weather(21.5), ChartGroup((drawn,)))),
+            Section("Rooms", (blocks.Statuses((row,)), blocks.ItemList(("mend",), ordered=True))),
             Section("Later", (blocks.Commands(("profkit weather --tomorrow",)),)),
         ),
         blocks.Label(Status.FAIL, "RAIN"),
@@ -199,8 +199,8 @@ def test_what_is_published_masks_the_secrets_that_a_text_has_by_their_form(form:
         "a run",
         (
             Paragraph(said),
-            Annotations((Annotation("error", "slower", said),)),
-            Cases("run", (Case("a", "b", "error", said, said),)),
+            AnnotationList((Annotation("error", "slower", said),)),
+            CaseList("run", (Case("a", "b", "error", said, said),)),
         ),
     )
     shown = {

@@ -23,7 +23,7 @@ from profkit.core.types import (
     AccountRow,
     AccountUnit,
     Bound,
-    HotSpot,
+    CodeSpot,
     Hotspot,
     Machine,
     Peaks,
@@ -99,7 +99,7 @@ def _rows(
     document: RunDocument,
     seconds: float,
     units: float | None = 1.0,
-    part: Callable[[HotSpot], float] = lambda _: 1.0,
+    part: Callable[[CodeSpot], float] = lambda _: 1.0,
 ) -> Iterator[AccountRow]:
     """Yield the places with their shares of so many seconds, of each so much; those that call torch by operation.
 
@@ -146,7 +146,7 @@ def _with_limit(row: AccountRow, bound: Bound, busy: float) -> AccountRow:
 # ------------------------------------------------------------ operations of NumPy
 
 
-def _with_numpy(document: RunDocument, spot: HotSpot, row: AccountRow) -> AccountRow:
+def _with_numpy(document: RunDocument, spot: CodeSpot, row: AccountRow) -> AccountRow:
     """Return the row of a line that asks NumPy for known operations: what these are, and the least that they need.
 
     Nothing of a line that other threads run too, and no limit where its shapes change.
@@ -209,7 +209,7 @@ def _title(first: Sequence[NumpyOperation], last: Sequence[NumpyOperation]) -> s
 # ------------------------------------------------------------ operations of XLA
 
 
-def _waited_for_xla(document: RunDocument, spot: HotSpot, xla: Profile) -> float:
+def _waited_for_xla(document: RunDocument, spot: CodeSpot, xla: Profile) -> float:
     """Return which part (0..1) of a place's time the main thread waited while XLA's threads ran instructions.
 
     That is as much of its waiting below JAX as XLA was at work in the window: compilations are outside of it.
@@ -246,7 +246,7 @@ def _xla_rows(xla: Profile, seconds: float) -> Iterator[AccountRow]:
 # ------------------------------------------------------------ operations of torch
 
 
-def _by_operation(document: RunDocument, spot: HotSpot, row: AccountRow) -> Iterator[AccountRow]:
+def _by_operation(document: RunDocument, spot: CodeSpot, row: AccountRow) -> Iterator[AccountRow]:
     """Yield the row of a line as one for each operation that the line calls, and what is left of it."""
     profile = next((one for one in document.profiles if one.kind == "line-operators"), None)
     here = [

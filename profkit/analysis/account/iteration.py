@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from profkit.analysis.stacks.line_counts import count_of, is_in_loop
 from profkit.core.types import (
-    HotSpot,
+    CodeSpot,
     LineCount,
     LineSamples,
     LoopGrowth,
@@ -69,7 +69,7 @@ def growth_of(found: Sequence[RepeatedLoop]) -> LoopGrowth | None:
     return None
 
 
-def share_inside(document: RunDocument, loop: SampledLoop, spot: HotSpot) -> float:
+def share_inside(document: RunDocument, loop: SampledLoop, spot: CodeSpot) -> float:
     """Return which part (0..1) of a place's time lies under the loop."""
     if spot.kind == "import":
         return 0.0

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from profkit.analysis.evidence import RunEvidence, outwards
 from profkit.analysis.timeline.xla_order import runs_programs
-from profkit.core.types import NOWHERE, GpuTrace, HotSpot, LineSamples, Place, RunDocument
+from profkit.core.types import NOWHERE, CodeSpot, GpuTrace, LineSamples, Place, RunDocument
 
 _LOADER = "/torch/utils/data/"
 _OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
@@ -23,7 +23,7 @@ _HOSTS = ("python", "library", "native", "file", "network", "sleep", "child", "l
 class StepPlace(NamedTuple):
     """A place of the host. `loaded`: a loader of torch leads to it. `share`: of a step (0..1), as it was sampled."""
 
-    spot: HotSpot
+    spot: CodeSpot
     loaded: bool
     share: float
 
@@ -160,7 +160,7 @@ def is_loader(file: str | None) -> bool:
     return _LOADER in (file or "").replace("\\", "/")
 
 
-def leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
+def leads_from_step(run: RunEvidence, spot: CodeSpot) -> bool | None:
     """Return whether a place belongs to what is repeated: True through a loader of torch, False without; None: it
     does not.
 

@@ -13,7 +13,7 @@ from profkit.analysis.judge.nsight import nsight_findings
 from profkit.analysis.judge.rule import Rule
 from profkit.analysis.judge.rules import OF_CALLS, PATTERNS, RULES, gpu_host, gpu_lines, spot_waits, spots
 from profkit.analysis.summaries.kernels import counted_alone
-from profkit.core.types import HotSpot, Insight, Place, RunDocument
+from profkit.core.types import CodeSpot, Insight, Place, RunDocument
 
 GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
 _NAMED = {name: rule for rule in RULES for name in (rule.name, *rule.also)}
@@ -189,7 +189,7 @@ def _by_spots(
     return (*on_spots, *others)
 
 
-def _is_at(spot: HotSpot, insight: Insight) -> bool:
+def _is_at(spot: CodeSpot, insight: Insight) -> bool:
     """Return whether a conclusion is about the same function or line; of a function that was inlined, its file
     and line.
     """

@@ -46,7 +46,7 @@ _MOST = 2.0**63  # counters have 64 bits, and the largest number of them is what
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _Context:
     """What stays the same for all readings of one call."""
 
     table: FormulaTable
@@ -76,7 +76,7 @@ def derive(
     On a hybrid part nothing is summed across PMUs: readings are those of the PMU that did most cycles, and say so.
     Cycles and not perf's run time decide that: a system-wide counter also runs on an idle core.
     """
-    facts = _Facts(
+    context = _Context(
         table=table,
         tool=tool,
         artifact=artifact,
@@ -90,7 +90,7 @@ def derive(
         scopes[RUN] = []
     readings: list[Reading] = []
     for scope, members in scopes.items():
-        readings += _one_scope(members, scope, facts)
+        readings += _one_scope(members, scope, context)
     return tuple(readings)
 
 
@@ -108,23 +108,23 @@ def _as_counted(counter: Counter) -> Counter:
     return counter if fault is None else replace(counter, value=None, state="not-counted", reason=fault)
 
 
-def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Iterable[Reading]:
+def _one_scope(members: Sequence[Counter], scope: Scope, context: _Context) -> Iterable[Reading]:
     pmus = sorted({c.pmu for c in members if c.pmu is not None})
     if len(pmus) > 1:
-        return _hybrid_readings(members, pmus, scope, facts)
-    readings = _all_metrics(_index(members, facts.table), scope, facts)
+        return _hybrid_readings(members, pmus, scope, context)
+    readings = _all_metrics(_index(members, context.table), scope, context)
     return [r for r in readings if scope.kind != "function" or r.value is not None]
 
 
 def _hybrid_readings(
-    members: Sequence[Counter], pmus: Sequence[str], scope: Scope, facts: _Facts
+    members: Sequence[Counter], pmus: Sequence[str], scope: Scope, context: _Context
 ) -> list[Reading]:
     """Return those of the PMU that did most; what needs none of its counters is of the whole machine."""
-    main, share = _main_pmu(members, pmus, facts.table)
+    main, share = _main_pmu(members, pmus, context.table)
     of = Fact.of("of-pmu", pmu=main, share=share or 0.0)
-    index = _index([c for c in members if c.pmu in (main, None)], facts.table)
-    with_main = {r.metric: r for r in _all_metrics(index, scope, facts)}
-    alone = _all_metrics(_index([c for c in members if c.pmu is None], facts.table), scope, facts)
+    index = _index([c for c in members if c.pmu in (main, None)], context.table)
+    with_main = {r.metric: r for r in _all_metrics(index, scope, context)}
+    alone = _all_metrics(_index([c for c in members if c.pmu is None], context.table), scope, context)
     return [
         without
         if without.value is not None or (chosen := with_main.get(without.metric, without)) == without
@@ -160,89 +160,91 @@ def _index(members: Iterable[Counter], table: FormulaTable) -> dict[str, Counter
     return index
 
 
-def _all_metrics(index: Mapping[str, Counter], scope: Scope, facts: _Facts) -> list[Reading]:
-    table = facts.table
+def _all_metrics(index: Mapping[str, Counter], scope: Scope, context: _Context) -> list[Reading]:
+    table = context.table
     asked = {
         name: ways
         for name, ways in table.formulas.items()
         if name not in table.optional or _collected(ways, index, table)
     }
-    index = _doubted(asked, index, scope, facts)
-    readings = [_reading(metric(name), ways, index, scope, facts) for name, ways in asked.items()]
+    index = _doubted(asked, index, scope, context)
+    readings = [_reading(metric(name), ways, index, scope, context) for name, ways in asked.items()]
     for name, code in table.absent.items():
-        readings.append(_unavailable(metric(name), Fact(code), scope=scope, facts=facts))
+        readings.append(_unavailable(metric(name), Fact(code), scope=scope, context=context))
     return readings
 
 
 def _doubted(
-    asked: Mapping[str, Sequence[Formula]], index: Mapping[str, Counter], scope: Scope, facts: _Facts
+    asked: Mapping[str, Sequence[Formula]], index: Mapping[str, Counter], scope: Scope, context: _Context
 ) -> Mapping[str, Counter]:
     """The counters, in doubt where what follows from them says that one of them cannot be (`MetricInfo.inputs`)."""
     doubted = dict(index)
     for name, ways in asked.items():
         if not metric(name).inputs:
             continue
-        reading = _reading(metric(name), ways, index, scope, facts)
+        reading = _reading(metric(name), ways, index, scope, context)
         if reading.reason is None or reading.reason.code not in ("more-than", "less-than"):
             continue
         why = Fact.of("not-together", reading.reason, metric=name)
         for counter in (reading.source.counter or "").split(", "):
-            counted = index[facts.table.resolve(counter)]
-            doubted[facts.table.resolve(counter)] = replace(counted, doubt=counted.doubt or why)
+            counted = index[context.table.resolve(counter)]
+            doubted[context.table.resolve(counter)] = replace(counted, doubt=counted.doubt or why)
     return doubted
 
 
 def _reading(
-    info: MetricInfo, ways: Sequence[Formula], index: Mapping[str, Counter], scope: Scope, facts: _Facts
+    info: MetricInfo, ways: Sequence[Formula], index: Mapping[str, Counter], scope: Scope, context: _Context
 ) -> Reading:
-    usable = [way for way in ways if all(_value(index, name, facts.table) is not None for name in way.names)]
+    usable = [
+        way for way in ways if all(_value(index, name, context.table) is not None for name in way.names)
+    ]
     if not usable:
-        why, nearest = _why_not(ways, index, facts.table)
-        above = (facts.table.resolve(name) for way in ways for name in way.over.names)
-        if info.name in facts.table.missing and not any(name in index for name in above):
-            why = Fact(facts.table.missing[info.name])
-        return _unavailable(info, why, nearest, scope=scope, facts=facts)
+        why, nearest = _why_not(ways, index, context.table)
+        above = (context.table.resolve(name) for way in ways for name in way.over.names)
+        if info.name in context.table.missing and not any(name in index for name in above):
+            why = Fact(context.table.missing[info.name])
+        return _unavailable(info, why, nearest, scope=scope, context=context)
     # Stable: of equally good formulas the one that stands first. One that was on all the time beats a better
     # one that was multiplexed, since a multiplexed ratio can be far off.
-    best = max(usable, key=lambda way: min(1.0, _share(way, index, facts.table) / ALWAYS_ON))
-    counts = {name: _value(index, name, facts.table) or 0.0 for name in best.names}
+    best = max(usable, key=lambda way: min(1.0, _share(way, index, context.table) / ALWAYS_ON))
+    counts = {name: _value(index, name, context.table) or 0.0 for name in best.names}
     if best.unless_zero is not None and best.unless_zero.value(counts) == 0:
-        return _unavailable(info, _zero(best, best.unless_zero), best, scope=scope, facts=facts)
+        return _unavailable(info, _zero(best, best.unless_zero), best, scope=scope, context=context)
     over = best.above(counts) * best.scale
     if best.under is None:
         value = over
     else:
         under = best.under.value(counts)
         if under == 0:
-            return _unavailable(info, _zero(best, best.under), best, scope=scope, facts=facts)
+            return _unavailable(info, _zero(best, best.under), best, scope=scope, context=context)
         value = over / under
     if (fault := impossible(info, value)) is not None:
-        return _unavailable(info, fault, best, scope=scope, facts=facts)
-    used = [index[facts.table.resolve(name)] for name in best.names]
-    share = _share(best, index, facts.table)
-    quality, remark = _quality(best, share, facts)
+        return _unavailable(info, fault, best, scope=scope, context=context)
+    used = [index[context.table.resolve(name)] for name in best.names]
+    share = _share(best, index, context.table)
+    quality, remark = _quality(best, share, context)
     return Reading(
         metric=info.name,
         value=value,
         unit=info.unit,
         quality=quality,
         scope=scope,
-        source=_source(best, facts),
+        source=_source(best, context),
         reason=together(Fact(best.note) if best.note else None, remark),
         share=share if any(counter.share is not None for counter in used) else None,
         doubt=next((counter.doubt for counter in used if counter.doubt is not None), None),
     )
 
 
-def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, Fact | None]:
-    names = {facts.table.resolve(name) for name in way.names}
-    in_one_group = not facts.groups or any(names <= group for group in facts.groups)
+def _quality(way: Formula, share: float, context: _Context) -> tuple[Quality, Fact | None]:
+    names = {context.table.resolve(name) for name in way.names}
+    in_one_group = not context.groups or any(names <= group for group in context.groups)
     if share < ALWAYS_ON:
         return "multiplexed", Fact.of("multiplexed", share=share)
-    drift = facts.drift or 0.0
-    if drift >= DRIFT_LIMIT and (not in_one_group or sum(names <= group for group in facts.groups) > 1):
+    drift = context.drift or 0.0
+    if drift >= DRIFT_LIMIT and (not in_one_group or sum(names <= group for group in context.groups) > 1):
         return "estimated", Fact.of("unstable-runs", drift=drift)
-    return way.quality or facts.table.quality, None if in_one_group else Fact("different-runs")
+    return way.quality or context.table.quality, None if in_one_group else Fact("different-runs")
 
 
 def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
@@ -294,12 +296,12 @@ def _zero(way: Formula, counts: Sum) -> Fact:
     return Fact(way.zero) if way.zero else Fact.of("is-zero", counts=counts.text)
 
 
-def _source(way: Formula | None, facts: _Facts) -> Source:
+def _source(way: Formula | None, context: _Context) -> Source:
     names, text = (", ".join(way.names), way.text) if way is not None else (None, None)
-    return Source(facts.tool, names, facts.artifact, text)
+    return Source(context.tool, names, context.artifact, text)
 
 
 def _unavailable(
-    info: MetricInfo, reason: Fact, way: Formula | None = None, *, scope: Scope, facts: _Facts
+    info: MetricInfo, reason: Fact, way: Formula | None = None, *, scope: Scope, context: _Context
 ) -> Reading:
-    return Reading(info.name, None, info.unit, "unavailable", scope, _source(way, facts), reason)
+    return Reading(info.name, None, info.unit, "unavailable", scope, _source(way, context), reason)

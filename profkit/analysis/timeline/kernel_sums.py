@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profkit.analysis.timeline.origins import (
-    LaunchOrigins,
+    OriginIndex,
     SourceLine,
     TimeWindows,
     range_meaning,
@@ -226,7 +226,7 @@ SHORTEST = 100_000  # ns: what takes less on the host is the call itself, or a v
 class HostOperations:
     """Finds operations of torch that call nothing of the driver: the host computes them, on its own tensors."""
 
-    def __init__(self, origins: LaunchOrigins, windows: TimeWindows) -> None:
+    def __init__(self, origins: OriginIndex, windows: TimeWindows) -> None:
         self._origins, self._windows = origins, windows
         self._asked: dict[
             tuple[int, int], set[int]
@@ -270,7 +270,7 @@ class LineSums:
         self, ranges: Sequence[Range], windows: TimeWindows, tables: Tables, operations: Sequence[Range] = ()
     ) -> None:
         self._ranges, self._windows, self._tables = ranges, windows, tables
-        self.origins = LaunchOrigins((*ranges, *operations))
+        self.origins = OriginIndex((*ranges, *operations))
         self._kernels: dict[SourceLine, list[float]] = {}
         self._waits = Counter[SourceLine]()
         self._on_host = HostOperations(self.origins, windows)

@@ -18,7 +18,7 @@ _COARSER = 1.3  # by so much each time that there are too many marks
 
 
 @dataclass
-class Labels:
+class LabelTable:
     """A table of distinct labels, with the number of each."""
 
     table: list[MarkLabel] = field(default_factory=list)

@@ -42,7 +42,7 @@ class LaunchOrigin(NamedTuple):
 UNKNOWN = LaunchOrigin()
 
 
-class LaunchOrigins:
+class OriginIndex:
     """Finds the origins of many launches at once. An origin's number is its index in `origins`; 0 is unknown."""
 
     def __init__(self, ranges: Iterable[Range]) -> None:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from profkit.analysis.timeline.marks import Labels
+from profkit.analysis.timeline.marks import LabelTable
 from profkit.core.types import KernelTime, Lane, MarkLabel, Timeline
 
 MOSTLY = 0.9  # of the launches of a configuration: a line, or an operation, that has fewer is one of several
@@ -29,7 +29,7 @@ def placed_timeline(timeline: Timeline | None, kernels: Iterable[KernelTime]) ->
     labels = [_placed_label(label, known) for label in timeline.labels]
     lanes = timeline.lanes
     if not any(lane.kind == "line" for lane in lanes):
-        table = Labels()
+        table = LabelTable()
         for label in labels:  # equal ones have one place now
             table.number(label)
         numbers = [table.number(label) for label in labels]
@@ -51,7 +51,7 @@ def _placed_label(label: MarkLabel, known: dict[tuple[str, str], KernelTime]) ->
     return label
 
 
-def _with_lines(lanes: Sequence[Lane], table: Labels) -> Iterator[Lane]:
+def _with_lines(lanes: Sequence[Lane], table: LabelTable) -> Iterator[Lane]:
     """Yield the lanes, and in front of a thread's calls a lane of the lines from which it launches."""
     for lane in lanes:
         if lane.kind == "calls":
@@ -61,7 +61,7 @@ def _with_lines(lanes: Sequence[Lane], table: Labels) -> Iterator[Lane]:
         yield lane
 
 
-def _lines_of(calls: Lane, table: Labels) -> Lane:
+def _lines_of(calls: Lane, table: LabelTable) -> Lane:
     """Return a lane of lines: consecutive launches from one line are one mark, with the calls between them."""
     starts: list[int] = []
     ends: list[int] = []
@@ -88,7 +88,7 @@ def _lines_of(calls: Lane, table: Labels) -> Lane:
 
 def placed_idle(timeline: Timeline) -> Timeline:
     """Label each idle stretch with the host's line or operation around it, and the call that fills most of it."""
-    table = Labels()
+    table = LabelTable()
     for label in timeline.labels:
         table.number(label)
     numbers = [table.number(label) for label in timeline.labels]

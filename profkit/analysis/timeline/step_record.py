@@ -9,7 +9,7 @@ from typing import Any
 from profkit.analysis.timeline.host_calls import CALL_KINDS, HostTime, call_kind
 from profkit.analysis.timeline.marks import (
     FINE,
-    Labels,
+    LabelTable,
     LaneMarks,
     Marks,
     bounded_lanes,
@@ -18,7 +18,7 @@ from profkit.analysis.timeline.marks import (
 )
 from profkit.analysis.timeline.origins import (
     MODULE,
-    LaunchOrigins,
+    OriginIndex,
     SourceLine,
     is_region,
     range_meaning,
@@ -38,7 +38,7 @@ LONGEST_NAME = 200  # characters of a kernel's name: those of templates take tho
 
 
 def build_timeline(
-    recording: Recording, activities: Spool, calls: Spool, part: ShownPart, origins: LaunchOrigins
+    recording: Recording, activities: Spool, calls: Spool, part: ShownPart, origins: OriginIndex
 ) -> Timeline | None:
     """Build the timeline of a part; None where no kernel and no copy ran in it."""
     record = _Record(recording, part, origins)
@@ -59,11 +59,11 @@ class _Device:
 
 
 class _Record:
-    def __init__(self, recording: Recording, part: ShownPart, origins: LaunchOrigins) -> None:
+    def __init__(self, recording: Recording, part: ShownPart, origins: OriginIndex) -> None:
         self._recording, self._part, self._origins = recording, part, origins
         self._tables = recording.tables
         self._span = max(1, part.end - part.begin)
-        self._labels = Labels()
+        self._labels = LabelTable()
         self._kinds = [call_kind(name) for name in self._tables.calls]
         self._devices: dict[tuple[int, int], _Device] = {}
         self._calls: dict[tuple[int, int], list[Marks]] = {}  # by process and thread; what they are:

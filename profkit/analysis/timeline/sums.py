@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
 from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
 from profkit.analysis.timeline.origins import (
-    LaunchOrigins,
+    OriginIndex,
     RangePaths,
     SourceLine,
     TimeWindows,
@@ -199,7 +199,7 @@ def _majority(counts: Counter[_Value | None]) -> _Value | None:
     return value if 2 * count > counts.total() else None
 
 
-class Sums:
+class TraceSums:
     """Sums up a trace, fed with all activities in the order of their starts, then with all calls."""
 
     def __init__(self, recording: Recording, windows: TimeWindows) -> None:
@@ -216,7 +216,7 @@ class Sums:
         self._seen = 0  # kernels so far, in the order of their starts
 
     @property
-    def origins(self) -> LaunchOrigins:
+    def origins(self) -> OriginIndex:
         """Return the origins of launches."""
         return self._lines.origins
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from profkit.analysis.timeline.marks import MOST_LANES, MOST_MARKS, Labels
+from profkit.analysis.timeline.marks import MOST_LANES, MOST_MARKS, LabelTable
 from profkit.core.types import ActivityBins, Lane, LaneKind, MarkKind, MarkLabel, Timeline
 
 PARTS = 1000  # of the run, at most: what a screen can tell apart
@@ -66,7 +66,7 @@ def threads_timeline(
     kept = [one for one in found if any(one is other for other in chosen)]
     parts = max(FEWEST, min(PARTS, MOST_MARKS // len(kept)))
     while True:
-        labels = Labels()
+        labels = LabelTable()
         lanes = [_lane(one, seconds / parts, parts, labels) for one in kept]
         if sum(len(lane.starts) for lane in lanes) <= MOST_MARKS or parts <= FEWEST:
             break
@@ -85,7 +85,7 @@ def threads_timeline(
     )
 
 
-def _lane(record: ThreadRecord, width: float, parts: int, labels: Labels) -> Lane:
+def _lane(record: ThreadRecord, width: float, parts: int, labels: LabelTable) -> Lane:
     """Split each part of the run by what was done in it, and join what goes on from one part to the next."""
     sums: list[dict[Place, float]] = [{} for _ in range(parts)]
     for one in record.stretches:

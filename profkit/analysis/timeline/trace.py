@@ -27,7 +27,7 @@ from profkit.analysis.timeline.records import TRANSFER, Columns, Range, Recordin
 from profkit.analysis.timeline.shown_part import choose_part, launches_of
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.step_record import build_timeline
-from profkit.analysis.timeline.sums import Sums
+from profkit.analysis.timeline.sums import TraceSums
 from profkit.core.types import Fact, GpuLoop, GpuTrace, Kernel, Timeline
 
 
@@ -42,10 +42,10 @@ def build_ordered_trace(
 ) -> tuple[GpuTrace, tuple[Fact, ...], tuple[tuple[int, float], ...]]:
     """Build the trace, the notes about it, and the first launches of one device with their seconds."""
     with Spool() as activities, Spool() as calls:
-        loading, repeats = CodeLoading(recording.tables.calls), Repetitions()
+        loading, repeats = CodeLoading(recording.tables.calls), DuplicateFilter()
         _gather(recording, activities, calls, loading, repeats)
         windows, steady, loops, notes = _part_that_counts(recording, activities, loading)
-        sums = Sums(recording, windows)
+        sums = TraceSums(recording, windows)
         for block in activities:
             sums.add(block)
         for block in calls:
@@ -62,7 +62,7 @@ def _timeline(
     calls: Spool,
     windows: TimeWindows,
     steady: SteadyPart | None,
-    sums: Sums,
+    sums: TraceSums,
 ) -> Timeline | None:
     """Build the timeline of one typical step; None where nothing was launched."""
     filling = [fills_memory(configuration.name) for configuration in recording.tables.configurations]
@@ -71,7 +71,7 @@ def _timeline(
     return build_timeline(recording, activities, calls, part, sums.origins) if part is not None else None
 
 
-class Repetitions:
+class DuplicateFilter:
     """Drops activities that a report contains twice, and counts them."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ def _told_again(rows: Columns) -> Any:
 
 
 def _gather(
-    recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading, repeats: Repetitions
+    recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading, repeats: DuplicateFilter
 ) -> None:
     """Join activities with calls as both are read, since a call begins before what it launches."""
     pending_calls = PendingCalls()

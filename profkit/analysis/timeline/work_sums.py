@@ -12,7 +12,7 @@ from profkit.analysis.kernel_names.owner import computes_products
 from profkit.analysis.necessary_work.calls import type_of_kernel
 from profkit.analysis.necessary_work.formulas import necessary_work
 from profkit.analysis.necessary_work.work import NecessaryWork
-from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins, SourceLine
+from profkit.analysis.timeline.origins import LaunchOrigin, OriginIndex, SourceLine
 from profkit.analysis.timeline.records import Columns, distinct_pairs
 from profkit.core.types import GpuOperation, Kernel, SourcePlace
 
@@ -48,7 +48,7 @@ class _Row(NamedTuple):
 class WorkSums:
     """Sums up kernels by operation, fed with those that count, their origins and their calls' numbers."""
 
-    def __init__(self, origins: LaunchOrigins, configurations: Sequence[Kernel]) -> None:
+    def __init__(self, origins: OriginIndex, configurations: Sequence[Kernel]) -> None:
         self._origins, self._table = origins, configurations
         self._sums: dict[int, _Sum] = {}
 

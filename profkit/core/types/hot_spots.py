@@ -279,7 +279,7 @@ class Beneath:
 
 
 @dataclass(frozen=True)
-class HotSpot:
+class CodeSpot:
     """One place and its share (0..1) of the run's wall time, which is `seconds`."""
 
     share: float

@@ -17,7 +17,7 @@ from profkit.core.types.gpu import (
     MetalTrace,
     ToolRule,
 )
-from profkit.core.types.hot_spots import NOWHERE, HotSpot, LineCount, Place, SampledTime
+from profkit.core.types.hot_spots import NOWHERE, CodeSpot, LineCount, Place, SampledTime
 from profkit.core.types.readings import (
     BackendName,
     CheckState,
@@ -335,7 +335,7 @@ class RunDocument:
     sampled: tuple[SampledTime, ...] = ()  # lines of the program, by its interpreter's stacks and by perf's
     timeline: Timeline | None = None  # of the program's threads; a device's is in `trace`
     line_counts: tuple[LineCount, ...] = ()  # executions of the program's lines that take most of the time
-    hot_spots: tuple[HotSpot, ...] = ()  # where the time goes, most first; shares add up to 1
+    hot_spots: tuple[CodeSpot, ...] = ()  # where the time goes, most first; shares add up to 1
     account: Account | None = (
         None  # of a step on a device: what takes it, and what the hardware would need for that
     )

@@ -79,7 +79,7 @@ def read_thread_lanes(switched: Path, text: Path, program: Path) -> Timeline | N
     Raises UnreadableReport where a file cannot be read.
     """
     sampled = _read_samples(text, program.name)
-    lanes = _Lanes(sampled)
+    lanes = _LaneCollector(sampled)
     for process, thread, at, fields in switch_records(switched):
         lanes.add(process, thread, at, fields)
     if lanes.parts.begun is None:
@@ -97,7 +97,7 @@ def read_wall_stacks(switched: Path, text: Path, program: Path) -> Stacks | None
     How long a thread ran and waited is counted by its switches; samples divide that by stack. Raises UnreadableReport
     where a file cannot be read.
     """
-    lanes = _Lanes(_read_samples(text, program.name))
+    lanes = _LaneCollector(_read_samples(text, program.name))
     for process, thread, at, what in switch_records(switched):
         lanes.add(process, thread, at, what)
     ran: dict[bytes, Counter[tuple[Frame, ...]]] = {}
@@ -121,7 +121,7 @@ def read_wall_stacks(switched: Path, text: Path, program: Path) -> Stacks | None
 
 def _wall_stacks(
     thread: bytes,
-    lanes: _Lanes,
+    lanes: _LaneCollector,
     ran: Counter[tuple[Frame, ...]] | None,
     waited: dict[tuple[bytes, str], Counter[tuple[Frame, ...]]],
 ) -> Iterator[WallStack]:
@@ -149,7 +149,7 @@ def _shares(weights: Counter[tuple[Frame, ...]] | None) -> Iterator[tuple[tuple[
         yield frames, weight / whole
 
 
-class _Lanes:
+class _LaneCollector:
     """Collects what each thread did from one switch to the next; takes the switches in order."""
 
     def __init__(self, sampled: _Sampled) -> None:
@@ -231,7 +231,7 @@ def _own_function(frames: list[bytes], program: str) -> str:
     return chosen.function.partition("+0x")[0] if chosen is not None else ""
 
 
-def _records(lanes: _Lanes, sampled: _Sampled) -> list[ThreadRecord]:
+def _records(lanes: _LaneCollector, sampled: _Sampled) -> list[ThreadRecord]:
     """Return a lane for each thread.
 
     What it ran in each part is the function of most samples there, or of the last ones.
@@ -263,7 +263,7 @@ def _label(
     what: str | int,
     running: str,
     sampled: _Sampled,
-    lanes: _Lanes,
+    lanes: _LaneCollector,
 ) -> MarkLabel:
     """Return the label of what a thread did, with the place at which most of it was seen."""
     if what == _RUNS:

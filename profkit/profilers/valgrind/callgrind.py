@@ -117,7 +117,7 @@ class CallgrindFunction(NamedTuple):
     name: str
 
 
-class _Names:
+class _Position:
     """The current `function`, its object, and the `file` in which the next lines of costs were written."""
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class _Parser:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._dumps: list[CallgrindDump] = []
-        self._names = _Names()
+        self._names = _Position()
         self._begin()
 
     def _begin(self) -> None:
@@ -346,7 +346,7 @@ def walk_costs(path: Path, kind: str) -> Iterator[CostLine]:
     Dumps without such positions yield none. Positions are followed: each is relative to the one before it, also
     on the lines of calls. Raises UnreadableReport where the file breaks the grammar.
     """
-    names, positions = _Names(), ["line"]
+    names, positions = _Position(), ["line"]
     events: tuple[str, ...] = ()
     column: int | None = None
     place, called = 0, False

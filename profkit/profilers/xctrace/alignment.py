@@ -33,9 +33,9 @@ from profkit.profilers.xctrace.metal_tables import (
     INTERVALS,
     STATES,
     UNKNOWN_LATENCY,
-    MetalTables,
+    MetalTableSet,
 )
-from profkit.profilers.xctrace.spans import Spans, empty_spans, spans_of, union
+from profkit.profilers.xctrace.spans import IntervalSet, empty_spans, spans_of, union
 from profkit.profilers.xctrace.toc import Process, TraceRun, is_same_process, process_label
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord
@@ -233,7 +233,7 @@ def choose_target(busy: Mapping[Process | None, int], recording: TraceRecording)
     return GpuTarget(frozenset(candidates[:1]), name, note, guessed=True)
 
 
-def submitted_work(work: Mapping[str, Any]) -> Spans | None:
+def submitted_work(work: Mapping[str, Any]) -> IntervalSet | None:
     """Return for all intervals the time from the commit of the command buffer to the end on the GPU.
 
     A command buffer is committed at the begin of its work less `start-latency`. None where no latency is known.
@@ -268,11 +268,11 @@ class CountedPart:
     target: GpuTarget
     work: Mapping[str, Any]
     own: Any
-    active: Spans | None
-    counted: Spans
-    window: Spans
-    busy: Spans
-    submitted: Spans | None
+    active: IntervalSet | None
+    counted: IntervalSet
+    window: IntervalSet
+    busy: IntervalSet
+    submitted: IntervalSet | None
 
     @property
     def own_work(self) -> Mapping[str, Any]:
@@ -281,7 +281,7 @@ class CountedPart:
 
 
 def part_that_counts(
-    tables: MetalTables, recording: TraceRecording, sampled: tuple[int, int] | None
+    tables: MetalTableSet, recording: TraceRecording, sampled: tuple[int, int] | None
 ) -> CountedPart:
     """Return the part of the recording that counts.
 

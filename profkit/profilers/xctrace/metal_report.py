@@ -38,11 +38,11 @@ from profkit.profilers.xctrace.metal_tables import (
     SHADERS,
     STATES,
     CounterSamples,
-    MetalTables,
+    MetalTableSet,
     encoder_name,
 )
 from profkit.profilers.xctrace.spans import (
-    Spans,
+    IntervalSet,
     longest_span,
     overlap_lengths,
     spans_of,
@@ -86,7 +86,7 @@ class MetalTableReader:
 
     def __init__(self, recording: TraceRecording) -> None:
         self._recording = recording
-        self._tables = MetalTables()
+        self._tables = MetalTableSet()
         self._samples = CounterSamples()
 
     def read(self, table: ExportTable) -> None:
@@ -129,7 +129,7 @@ def _full_name(name: str) -> str:
 
 
 def _metal_trace(
-    tables: MetalTables,
+    tables: MetalTableSet,
     samples: CounterSamples,
     recording: TraceRecording,
     part: CountedPart,
@@ -181,7 +181,7 @@ def _count_buffers(part: CountedPart) -> int:
     return len(np.unique(work["buffer"][inside & (work["buffer"] != NO_ID)]))
 
 
-def _frame_time(tables: MetalTables, part: CountedPart) -> float | None:
+def _frame_time(tables: MetalTableSet, part: CountedPart) -> float | None:
     """Return the median time from one frame that the target presents to the next, in seconds.
 
     Both frames lie in one stretch of what counts. None without frames.
@@ -196,7 +196,7 @@ def _frame_time(tables: MetalTables, part: CountedPart) -> float | None:
     return float(np.median(steps)) / 1e9 if len(steps) else None
 
 
-def _displayed_time(tables: MetalTables, counted: Spans) -> float | None:
+def _displayed_time(tables: MetalTableSet, counted: IntervalSet) -> float | None:
     """Return how long a frame stayed on the screen, in seconds: the median of those that count."""
     import numpy as np
 
@@ -205,7 +205,7 @@ def _displayed_time(tables: MetalTables, counted: Spans) -> float | None:
     return float(np.median(times)) / 1e9 if len(times) else None
 
 
-def _compiling(tables: MetalTables, part: CountedPart) -> dict[str, Any]:
+def _compiling(tables: MetalTableSet, part: CountedPart) -> dict[str, Any]:
     """Return how long and how often Metal's compiler worked for the target, in all of the recording."""
     if COMPILER not in tables.rows:
         return {}
@@ -213,14 +213,14 @@ def _compiling(tables: MetalTables, part: CountedPart) -> dict[str, Any]:
     return {"compiling": _to_seconds(tables[COMPILER].times(is_target)), "compilations": int(is_target.sum())}
 
 
-def _shader_names(tables: MetalTables, part: CountedPart) -> tuple[str, ...]:
+def _shader_names(tables: MetalTableSet, part: CountedPart) -> tuple[str, ...]:
     """Return the shaders that were compiled for the target, as Metal names them, in the table's order."""
     table = tables[SHADER_LIST]
     names = table["name"][table.where("process", part.target.processes)].tolist()
     return tuple(table.names["name"].all[number] for number in dict.fromkeys(names))
 
 
-def _shader_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...]:
+def _shader_sums(tables: MetalTableSet, part: CountedPart) -> tuple[NamedWork, ...]:
     """Return the target's shaders that were timed, largest first."""
     import numpy as np
 
@@ -252,7 +252,7 @@ def _gpu_trace(
     )
 
 
-def _to_seconds(spans: Spans) -> float:
+def _to_seconds(spans: IntervalSet) -> float:
     return spans.total / 1e9
 
 
@@ -293,7 +293,7 @@ def _explain_absence(
     return MetalAbsent(schema, Fact.of("no-table", table=schema), fix if schema in _OWN_FIX else _TEMPLATE)
 
 
-def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[Fact]:
+def _list_notes(tables: MetalTableSet, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[Fact]:
     """Yield notes, the most important first. `skipped`: samples of counters that were left out."""
     if part.target.note is not None and tables.rows.get(INTERVALS):
         yield part.target.note
@@ -349,7 +349,7 @@ class NamedWork:
 
 
 def sum_by_name(
-    names: Sequence[str], which: Any, work: Mapping[str, Any], part: Spans
+    names: Sequence[str], which: Any, work: Mapping[str, Any], part: IntervalSet
 ) -> tuple[NamedWork, ...]:
     """Sum up work by name, largest first: `which` is the number of each interval's name.
 
@@ -376,7 +376,7 @@ def sum_by_name(
     return tuple(sorted(sums, key=lambda named: (-named.total, named.name)))
 
 
-def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:
+def encoder_sums(tables: MetalTableSet, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:
     """Return the target's work by encoder, and the seconds in which nothing but copies ran.
 
     The seconds are within the window; None without copies. The label is that in the list of encoders, joined by

@@ -19,7 +19,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import MetalCounter
-from profkit.profilers.xctrace.spans import Spans, overlap_lengths, union
+from profkit.profilers.xctrace.spans import IntervalSet, overlap_lengths, union
 from profkit.profilers.xctrace.tables import ExportTable
 from profkit.profilers.xctrace.toc import EXPORT_AGAIN, Process, Value
 
@@ -225,7 +225,7 @@ class MetalTable:
         numbers = [number for number, name in enumerate(self.names[column].all) if name in wanted]
         return np.isin(self[column], numbers)
 
-    def times(self, rows: Any) -> Spans:
+    def times(self, rows: Any) -> IntervalSet:
         """Return the union of the times of some rows."""
         return union(self["start"][rows], self["end"][rows])
 
@@ -238,7 +238,7 @@ def _number_process(names: NumberedNames[Process | None]) -> Callable[[Value], i
     return lambda value: names.number(value if isinstance(value, Process) else None)
 
 
-class MetalTables:
+class MetalTableSet:
     """All tables that were read. `rows`: by schema the rows of its longest table.
 
     Of several tables of one schema the longest counts: they hold the same, one for each instrument.
@@ -310,7 +310,7 @@ class CounterSamples:
         """Return the time from the begin of the first sample to the end of the last, in ns."""
         return (min(self._start), max(self._end)) if self._start else None
 
-    def counters(self, part: Spans, busy: Spans | None) -> tuple[MetalCounter, ...]:
+    def counters(self, part: IntervalSet, busy: IntervalSet | None) -> tuple[MetalCounter, ...]:
         """Return every counter in the part that counts, by name.
 
         `busy` is when the process had work on the GPU. The mean of a counter is the sum of value times the time that

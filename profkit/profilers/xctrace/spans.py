@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Spans:
+class IntervalSet:
     """A set of time. Stretches that touch are one."""
 
     begins: NDArray[np.int64]
@@ -35,15 +35,15 @@ class Spans:
     def __len__(self) -> int:
         return len(self.begins)
 
-    def __and__(self, other: Spans) -> Spans:
+    def __and__(self, other: IntervalSet) -> IntervalSet:
         import numpy as np
 
         return _where(self, other, np.logical_and)
 
-    def __sub__(self, other: Spans) -> Spans:
+    def __sub__(self, other: IntervalSet) -> IntervalSet:
         return _where(self, other, lambda ours, theirs: ours & ~theirs)
 
-    def __or__(self, other: Spans) -> Spans:
+    def __or__(self, other: IntervalSet) -> IntervalSet:
         import numpy as np
 
         return union(np.r_[self.begins, other.begins], np.r_[self.ends, other.ends])
@@ -57,14 +57,14 @@ class Spans:
         )
 
 
-def empty_spans() -> Spans:
+def empty_spans() -> IntervalSet:
     """Return the empty set."""
     import numpy as np
 
-    return Spans(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    return IntervalSet(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
-def spans_of(bounds: Iterable[tuple[int, int]]) -> Spans:
+def spans_of(bounds: Iterable[tuple[int, int]]) -> IntervalSet:
     """Return the union of pairs of begin and end in ns, in any order."""
     import numpy as np
 
@@ -75,7 +75,7 @@ def spans_of(bounds: Iterable[tuple[int, int]]) -> Spans:
     )
 
 
-def union(starts: Any, ends: Any) -> Spans:
+def union(starts: Any, ends: Any) -> IntervalSet:
     """Return the union of intervals in any order. One that ends before it starts, or at once, is no time."""
     import numpy as np
 
@@ -89,24 +89,24 @@ def union(starts: Any, ends: Any) -> Spans:
         starts, ends = starts[order], ends[order]
     reached = np.maximum.accumulate(ends)
     first = np.flatnonzero(np.r_[True, starts[1:] > reached[:-1]])
-    return Spans(starts[first], np.r_[reached[first[1:] - 1], reached[-1]])
+    return IntervalSet(starts[first], np.r_[reached[first[1:] - 1], reached[-1]])
 
 
-def longest_span(spans: Spans) -> int:
+def longest_span(spans: IntervalSet) -> int:
     """Return the longest stretch in ns, 0 without any."""
     import numpy as np
 
     return int(np.max(spans.ends - spans.begins)) if len(spans) else 0
 
 
-def overlap_lengths(starts: Any, ends: Any, within: Spans) -> Any:
+def overlap_lengths(starts: Any, ends: Any, within: IntervalSet) -> Any:
     """Return for each interval the ns of it that are in `within`."""
     import numpy as np
 
     return _measure(within, ends) - _measure(within, np.minimum(starts, ends))
 
 
-def _measure(spans: Spans, times: Any) -> Any:
+def _measure(spans: IntervalSet, times: Any) -> Any:
     """Return for each time the length of the set before it."""
     import numpy as np
 
@@ -116,7 +116,7 @@ def _measure(spans: Spans, times: Any) -> Any:
     return lengths[at] - np.maximum(np.where(at > 0, ends[at] - times, 0), 0)
 
 
-def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
+def _where(own: IntervalSet, other: IntervalSet, rule: Callable[[Any, Any], Any]) -> IntervalSet:
     """Return the time for which the rule holds of both memberships."""
     import numpy as np
 

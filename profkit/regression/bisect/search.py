@@ -63,7 +63,7 @@ class Level(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CommitRange:
     """The commits after `low` up to `high`, between which the time changes by one part of the whole change.
 
     `weights` are the probabilities that commit low + 1, low + 2, ... caused it.
@@ -139,7 +139,7 @@ def next_move(
 
 
 def _step_of(
-    stretch: Stretch, skipped: frozenset[int], seen: Sequence[Observation], floor: float
+    stretch: CommitRange, skipped: frozenset[int], seen: Sequence[Observation], floor: float
 ) -> Move | Found:
     """Choose the next test of one stretch, or return how it ended."""
     low, high, size = stretch.low, stretch.high, stretch.size
@@ -177,14 +177,14 @@ def _most_tests(commits: int) -> int:
 
 def stretches(
     n: int, skipped: frozenset[int], seen: Sequence[Observation], floor: float
-) -> tuple[Stretch, ...]:
+) -> tuple[CommitRange, ...]:
     """Divide the row of commits into a stretch for each part of the change that the tests show.
 
     Tests of a commit that is `skipped` by now do not count: it cannot be tested again.
     """
     seen = _of_others(skipped, seen)
 
-    def divide(low: int, high: int) -> tuple[Stretch, ...]:
+    def divide(low: int, high: int) -> tuple[CommitRange, ...]:
         stretch = _stretch(low, high, seen, floor)
         between = between_ends(stretch, seen, floor, least=2)
         return (stretch,) if between is None else (*divide(low, between), *divide(between, high))
@@ -196,12 +196,12 @@ def _of_others(skipped: frozenset[int], seen: Sequence[Observation]) -> list[Obs
     return [test for test in seen if test.earlier not in skipped and test.later not in skipped]
 
 
-def _stretch(low: int, high: int, seen: Sequence[Observation], floor: float) -> Stretch:
+def _stretch(low: int, high: int, seen: Sequence[Observation], floor: float) -> CommitRange:
     """Compute the posterior of one stretch from the tests of commits inside it; all are equally likely before.
 
     Summed up step by step, so that a test costs the same however many commits there are.
     """
-    whole = Stretch(low, high, level_of(low, seen), level_of(high, seen), ())
+    whole = CommitRange(low, high, level_of(low, seen), level_of(high, seen), ())
     steps = [0.0] * (high - low + 1)
     for test in seen:
         inside = low < test.later < high if test.earlier == 0 else low <= test.earlier and test.later <= high
@@ -214,10 +214,10 @@ def _stretch(low: int, high: int, seen: Sequence[Observation], floor: float) -> 
         steps[last] -= log(far) - log(near)
     logs = list(accumulate(steps[:-1]))
     odds = [exp(value - max(logs)) for value in logs]
-    return Stretch(low, high, whole.before, whole.after, tuple(value / sum(odds) for value in odds))
+    return CommitRange(low, high, whole.before, whole.after, tuple(value / sum(odds) for value in odds))
 
 
-def _likelihoods(test: Observation, stretch: Stretch, floor: float) -> tuple[float, float]:
+def _likelihoods(test: Observation, stretch: CommitRange, floor: float) -> tuple[float, float]:
     """Return the likelihoods of a test if the change is not between its commits, and if it is."""
     before, after, size = stretch.before.value, stretch.after.value, stretch.size
     against_good = test.earlier == 0 or test.earlier < stretch.low
@@ -238,7 +238,7 @@ def _density(distance: float, scale: float, freedom: float) -> float:
     return constant * float((1 + square / freedom) ** -(half + 0.5))
 
 
-def _spread(error: float, stretch: Stretch, floor: float) -> float:
+def _spread(error: float, stretch: CommitRange, floor: float) -> float:
     """Return the standard deviation of a test around what is expected.
 
     Other commits of the row may each make a change below the floor: half of it is a standard deviation.
@@ -261,7 +261,7 @@ def level_of(commit: int, seen: Sequence[Observation]) -> Level:
     return Level(value, 1 / sqrt(sum(weights)), len(agreeing), len(tests))
 
 
-def between_ends(stretch: Stretch, seen: Sequence[Observation], floor: float, least: int) -> int | None:
+def between_ends(stretch: CommitRange, seen: Sequence[Observation], floor: float, least: int) -> int | None:
     """Return the tested commit that is farthest from both ends of a stretch; None if all are like one of them.
 
     Only commits of which `least` tests, and most of its tests, agree.

@@ -135,7 +135,7 @@ def kernel_changes(
 
     Seconds are per iteration of what counts; of a report of counters alone, per launch.
     """
-    before, after = TracedRun(baseline), TracedRun(candidate)
+    before, after = RunKernels(baseline), RunKernels(candidate)
     changes = [
         _kernel_change(pair, before, after, KERNEL_FLOOR if floor is None else floor)
         for pair in matched.pairs
@@ -152,7 +152,7 @@ def counts_chosen_launches(trace: GpuTrace | None) -> bool:
     return profiler is not None and profiler.recorder is not None and profiler.recorder.picks_kernel
 
 
-class TracedRun:
+class RunKernels:
     """One run, as its kernels are compared: seconds and calls per iteration.
 
     Per launch if the tool counted only chosen ones.
@@ -181,7 +181,7 @@ class TracedRun:
         return self.seconds(time) / self.total if self.total > 0 else 0.0
 
 
-def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor: float) -> CodeChange:
+def _kernel_change(pair: KernelPair, before: RunKernels, after: RunKernels, floor: float) -> CodeChange:
     first, second = before.seconds(pair.before), after.seconds(pair.after)
     launches = 1.0 if after.counted else max(before.calls(pair.before), after.calls(pair.after))
     repeat, jitter = (METAL_REPEAT, METAL_JITTER) if after.metal else (REPEAT, JITTER)
@@ -201,7 +201,7 @@ def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor:
     )
 
 
-def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: CodeChangeWord) -> CodeChange:
+def _kernel_of_one_run(time: KernelTime, run: RunKernels, word: CodeChangeWord) -> CodeChange:
     seconds, kernel = run.seconds(time), time.kernel
     old, new = (None, seconds) if word == "appeared" else (seconds, None)
     return CodeChange(kernel.name, word, old, new, kernel.id, run.share(time))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from profkit.core.formatting import plural
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.profile_process import profile_options
-from profkit.reporting.view import Facts, Section, View
+from profkit.reporting.view import FieldList, Section, View
 from profkit.runtime.passes.secrets import mask_command
 
 
@@ -26,8 +26,8 @@ def plan_view(config: NightConfig) -> View:
     return View(
         f"Plan: {config.name}, {plural(len(config.workloads), 'workload')}. Nothing was run.",
         (
-            *(Section(spec.name, (Facts(tuple(_facts(config, spec))),)) for spec in config.workloads),
-            Section("In all", (Facts(night),)),
+            *(Section(spec.name, (FieldList(tuple(_facts(config, spec))),)) for spec in config.workloads),
+            Section("In all", (FieldList(night),)),
         ),
     )
 

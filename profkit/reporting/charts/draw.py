@@ -19,10 +19,10 @@ from profkit.reporting.charts.marks import (
     Area,
     AxisRule,
     Chart,
-    Label,
     Line,
     Point,
-    Points,
+    PointGroup,
+    TextMark,
     places,
 )
 from profkit.reporting.html.elements import Html, element, together
@@ -79,9 +79,9 @@ class _Drawing:
                 drawn = curve([*upper, *lower], mark.style, closed=True)
             case AxisRule():
                 drawn = line(self.x(mark.x), self.top, self.x(mark.x), self.bottom, mark.style)
-            case Label():
+            case TextMark():
                 return Html("")  # when all else stands
-            case Points():
+            case PointGroup():
                 drawn = together(map(self._point, mark.points))
         if not mark.hover:
             return drawn
@@ -105,11 +105,11 @@ class _Drawing:
 
     def _labels(self) -> Iterator[Html]:
         """Words beside their places, on the first side where no others and no end of a line are."""
-        dots = (dot for mark in self.chart.marks if isinstance(mark, Points) for dot in mark.points)
+        dots = (dot for mark in self.chart.marks if isinstance(mark, PointGroup) for dot in mark.points)
         places = ((self.x(dot.x), self.y(dot.y), dot.size) for dot in dots)
         used = [(x - size, y - size, x + size, y + size) for x, y, size in places]
         for mark in self.chart.marks:
-            if not isinstance(mark, Label):
+            if not isinstance(mark, TextMark):
                 continue
             words, high = fitted(mark.text, (self.right - self.left) * 0.6), FONT
             wide = width(words)

@@ -159,7 +159,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Label:
+class TextMark:
     """Words beside a place; left out where others stand, or where they have no room."""
 
     x: float
@@ -171,14 +171,14 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Points:
+class PointGroup:
     """Points, of which `hover` says together what they are."""
 
     points: tuple[Point, ...]
     hover: str = ""
 
 
-AnyMark: TypeAlias = Line | Area | AxisRule | Points | Label
+AnyMark: TypeAlias = Line | Area | AxisRule | PointGroup | TextMark
 
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
@@ -195,10 +195,10 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
                 up += [y for _, low, high in mark.edges for y in (low, high)]
             case AxisRule():
                 across.append(mark.x)
-            case Label():
+            case TextMark():
                 across.append(mark.x)
                 up.append(mark.y)
-            case Points():
+            case PointGroup():
                 across += [point.x for point in mark.points]
                 up += [point.y for point in mark.points]
     return across, up
@@ -228,7 +228,7 @@ class FlameGraph(Block):
 
 
 @dataclass(frozen=True)
-class Charts(Block):
+class ChartGroup(Block):
     """Charts side by side with a note below. `repeats`: other blocks of the view hold the same numbers."""
 
     charts: tuple[Chart, ...]
@@ -249,7 +249,7 @@ def text_plot(chart: Chart) -> list[str]:
 
     `▲` stands before a change, `┊` where a segment begins.
     """
-    points = [point for mark in chart.marks if isinstance(mark, Points) for point in mark.points]
+    points = [point for mark in chart.marks if isinstance(mark, PointGroup) for point in mark.points]
     if len({point.x for point in points}) < 2:
         return []
     height = chart.y.scale(places(chart.marks)[1], 0, len(_BARS) - 1)

@@ -17,7 +17,7 @@ from profkit.reporting.charts.marks import (
     Chart,
     Line,
     Point,
-    Points,
+    PointGroup,
     Tick,
     linear,
 )
@@ -75,13 +75,13 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
     )
 
 
-def _points(points: Sequence[Value], unit: str) -> Points:
+def _points(points: Sequence[Value], unit: str) -> PointGroup:
     """Return every night with its words."""
     made = (
         Point(index, p.value, _night(p, unit), style="dot" if p.valid else "dot hollow")
         for index, p in enumerate(points)
     )
-    return Points(tuple(made), hover=f"each of {plural(len(points), 'night')}")
+    return PointGroup(tuple(made), hover=f"each of {plural(len(points), 'night')}")
 
 
 def _lines(trend: Trend) -> Iterator[AnyMark]:

@@ -18,11 +18,11 @@ from profkit.core.codec import valid_text
 from profkit.core.types import Json
 from profkit.reporting.charts.draw import draw
 from profkit.reporting.charts.draw_bar import draw_bar
-from profkit.reporting.charts.marks import Charts, FlameGraph
+from profkit.reporting.charts.marks import ChartGroup, FlameGraph
 from profkit.reporting.charts.step_bar import StepBar
 from profkit.reporting.charts.timeline import TimelineGraph
 from profkit.reporting.columns import SortableTable
-from profkit.reporting.forges import Annotations, Cases
+from profkit.reporting.forges import AnnotationList, CaseList
 from profkit.reporting.html.elements import (
     Html,
     element,
@@ -43,11 +43,11 @@ from profkit.reporting.view import (
     Block,
     Commands,
     DataTable,
-    Facts,
+    FieldList,
     Fold,
     Footnote,
     Item,
-    Items,
+    ItemList,
     NotOnPage,
     PageOnly,
     Paragraph,
@@ -179,7 +179,7 @@ class PageBlocks:
             warning=self.text(view.warning),
             label=view.label,
             headline=list(map(self.text, view.headline)),
-            facts=self._facts(Facts(facts)) if facts else "",
+            facts=self._facts(FieldList(facts)) if facts else "",
         )
 
     def block(self, block: Block) -> Html:
@@ -189,16 +189,16 @@ class PageBlocks:
                 return self._section(block)
             case Paragraph():
                 return element("p", self.text(block.text))
-            case Items():
+            case ItemList():
                 kind = "notes ordered" if block.ordered else "notes"
                 return element("ol" if block.ordered else "ul", *map(self._item, block.items), class_=kind)
-            case Facts():
+            case FieldList():
                 return self._facts(block)
             case DataTable():
                 return self._table(block)
             case Commands():
                 return _lines(block.lines)
-            case Charts():
+            case ChartGroup():
                 return self._charts(block)
             case SortableTable():
                 self.need("kernels")
@@ -216,7 +216,7 @@ class PageBlocks:
                 return draw_bar(block) or Html("")
             case PageOnly():
                 return together(map(self.block, block.blocks))
-            case Cases() | Annotations() | NotOnPage():
+            case CaseList() | AnnotationList() | NotOnPage():
                 return Html("")
         return together(map(self.block, block.plain()))
 
@@ -258,7 +258,7 @@ class PageBlocks:
         below = [element("div", self.text(text), class_="because") for text in known.below]
         return element("li", self.text(known.text), *below)
 
-    def _facts(self, facts: Facts) -> Html:
+    def _facts(self, facts: FieldList) -> Html:
         rows = [
             element("div", element("dt", name), element("dd", self.text(text))) for name, text in facts.rows
         ]
@@ -279,7 +279,7 @@ class PageBlocks:
         )
         return filled("table.html.j2", rows=rows, note=self.text(table.note), **parts)
 
-    def _charts(self, charts: Charts) -> Html:
+    def _charts(self, charts: ChartGroup) -> Html:
         self.need("charts")
         drawn = [svg for chart in charts.charts if (svg := draw(chart)) is not None]
         return filled("charts.html.j2", drawn=drawn, note=self.text(charts.note)) if drawn else Html("")

@@ -12,7 +12,17 @@ from profkit.core.types import Lane, MarkLabel, Timeline
 from profkit.reporting.charts.marks import FlameGraph
 from profkit.reporting.charts.timeline import TimelineGraph
 from profkit.reporting.columns import SortableTable
-from profkit.reporting.view import Block, DataTable, Detail, Facts, Items, Paragraph, Statuses, View, joined
+from profkit.reporting.view import (
+    Block,
+    DataTable,
+    Detail,
+    FieldList,
+    ItemList,
+    Paragraph,
+    Statuses,
+    View,
+    joined,
+)
 
 ALL = "profkit report RUN --format json"  # shows what a page leaves out
 _KEPT = frozenset({"link", "anchor"})  # fields that lead somewhere: cut they would lead nowhere
@@ -77,9 +87,9 @@ def _cut(value: Any, limits: PageLimits, field: str = "") -> Any:
             most = max(limits.rows, _LED_TO) if value.anchor else limits.rows
             left = value.left + max(0, len(value.rows) - most)
             return _fields(replace(value, rows=value.rows[:most], left=left), limits)
-        case Items():
+        case ItemList():
             return _listed(value, "items", limits)
-        case Statuses() | Facts():
+        case Statuses() | FieldList():
             return _listed(value, "rows", limits)
         case tuple():
             kept = value

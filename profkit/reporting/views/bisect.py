@@ -16,7 +16,7 @@ from profkit.reporting.view import (
     Commands,
     DataTable,
     Item,
-    Items,
+    ItemList,
     Label,
     Section,
     Status,
@@ -142,7 +142,7 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
         items = (
             Item(_named(document, commit), (soft(fact_text(why)),)) for commit, why in search.skipped.items()
         )
-        yield Section("Skipped", (Items(tuple(items)),))
+        yield Section("Skipped", (ItemList(tuple(items)),))
     parts = [part for part in search.parts if part.kind == "one"]
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from profkit.core.formatting import format_quantity, format_utc_time, plural
 from profkit.core.types import AcceptedChange, ChangePoint, Entry, Series, Trend, Value
-from profkit.reporting.charts.marks import Charts
+from profkit.reporting.charts.marks import ChartGroup
 from profkit.reporting.charts.trend import change_text, course_of, day_of, segment_reason, trend_chart
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import fact_text
-from profkit.reporting.view import Block, Items, Paragraph, Section, Span, Status, Text, View, soft, table
+from profkit.reporting.view import Block, ItemList, Paragraph, Section, Span, Status, Text, View, soft, table
 
 _MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
 _LOOKED_AT = 10  # values from which changes are looked for
@@ -51,7 +51,7 @@ def title_of(series: Series) -> str:
 def trend_blocks(trend: Trend) -> Iterator[Block]:
     """Yield a trend's chart, its segments, its changes, and notes on values that do not count."""
     series = trend.series
-    yield Charts((trend_chart(trend),))
+    yield ChartGroup((trend_chart(trend),))
     first, last = series.points[0].started, series.points[-1].started
     yield Paragraph(soft(f"{plural(len(series.points), 'value')}, {day_of(first)} to {day_of(last)}"))
     for segment in trend.epochs[1:]:
@@ -126,7 +126,7 @@ def history_view(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], p
         table(("workload", "run", "started (UTC)", "on", "state", "commit"), rows, words=6)
     ]
     if accepted:
-        blocks.append(Section("Accepted changes", (Items(tuple(map(_accepted, accepted))),)))
+        blocks.append(Section("Accepted changes", (ItemList(tuple(map(_accepted, accepted))),)))
     return View(f"{shown} in {path}", tuple(blocks))
 
 
@@ -161,7 +161,7 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
         yield data_table(_VALUES, values[:_MOST_VALUES], left=max(0, len(values) - _MOST_VALUES))
     reasons = dict.fromkeys(fact_text(value.doubt) for value in entry.values if value.doubt)
     if reasons:
-        yield Items(tuple(f"contradicted: {reason}" for reason in reasons))
+        yield ItemList(tuple(f"contradicted: {reason}" for reason in reasons))
 
 
 def _place(value: Value) -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 from profkit.core.formatting import format_duration, format_figures, format_quantity, format_utc_time, signed
 from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, WorkloadOutcome
 from profkit.core.types.history import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
-from profkit.reporting.charts.marks import Charts
+from profkit.reporting.charts.marks import ChartGroup
 from profkit.reporting.charts.trend import trend_chart
-from profkit.reporting.forges import Annotation, Annotations, Case, Cases
+from profkit.reporting.forges import Annotation, AnnotationList, Case, CaseList
 from profkit.reporting.view import (
     Block,
     Commands,
-    Items,
+    ItemList,
     Label,
     Paragraph,
     Section,
@@ -96,7 +96,7 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
     if folder is not None:
         yield Section("Files", (Paragraph(str(folder)),))
     yield from (_cases(night, workload) for workload in night.workloads)
-    yield Annotations(tuple(_annotations(night)))
+    yield AnnotationList(tuple(_annotations(night)))
 
 
 def word_of(workload: WorkloadOutcome) -> str:
@@ -193,14 +193,14 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
     if workload.log and workload.ending != "done":
         lines.append((soft("log: "), Span(workload.log, link=workload.log)))
     if lines:
-        yield Items(tuple(lines))
+        yield ItemList(tuple(lines))
     charts = [
         trend_chart(metric.trend, (metric.band[0], metric.band[-1]) if metric.band else None)
         for metric in loud[:_LOUD]
         if metric.trend is not None and metric.trend.series.points
     ]
     if charts:
-        yield Charts(tuple(charts), _SHADED, repeats=True)
+        yield ChartGroup(tuple(charts), _SHADED, repeats=True)
 
 
 def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -> StatusRow:
@@ -245,7 +245,7 @@ def _passed(workloads: Sequence[WorkloadOutcome]) -> Block:
 # ---------------------------------------------------------------- for machines
 
 
-def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
+def _cases(night: Night, workload: WorkloadOutcome) -> CaseList:
     """Return a suite of one case: what the workload came to, and below it what each of its metrics says."""
     group = f"{night.name}.{workload.name}"
     reason = workload_reason(workload, interrupted=night.interrupted)
@@ -260,7 +260,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     facts |= {"commit": night.commit} if night.commit else {}
     facts |= {"run": workload.run} if workload.run else {}
     title = f"{workload.name} on {workload.backend}"
-    return Cases(title, (case,), night.started, workload.seconds, tuple(facts.items()), "\n".join(lines))
+    return CaseList(title, (case,), night.started, workload.seconds, tuple(facts.items()), "\n".join(lines))
 
 
 def _annotations(night: Night) -> Iterator[Annotation]:

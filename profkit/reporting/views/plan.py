@@ -10,7 +10,7 @@ from profkit.profilers.redact import FileLeftOut, RemovedText
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
-    Items,
+    ItemList,
     Paragraph,
     Section,
     Status,
@@ -130,10 +130,10 @@ def scrubbed_view(output: str, removed: Sequence[RemovedText], left_out: Sequenc
     text = (
         "Look at it: what has no form of a secret, and is named nowhere as private, is not known to be one."
     )
-    blocks: list[Block] = [Items(tuple(kinds or ["nothing private found"])), Paragraph(text)]
+    blocks: list[Block] = [ItemList(tuple(kinds or ["nothing private found"])), Paragraph(text)]
     if left_out:
         lines = [
             f"{entry.name}: {entry.reason}" + (f" ({entry.fix})" if entry.fix else "") for entry in left_out
         ]
-        blocks.append(Section("Left out", (Items(tuple(lines), brief=_MOST_FILES),)))
+        blocks.append(Section("Left out", (ItemList(tuple(lines), brief=_MOST_FILES),)))
     return View(f"Scrubbed copy: {output}", tuple(blocks))

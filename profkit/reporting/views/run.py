@@ -14,9 +14,9 @@ from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import (
     Block,
     Detail,
-    Facts,
+    FieldList,
     Fold,
-    Items,
+    ItemList,
     Label,
     NotOnPage,
     PageOnly,
@@ -255,7 +255,7 @@ def _blocks(
     masked = shown_command(document.workload.command).masked
     notes = (*document.notes, *((Fact.of("masked-arguments", count=masked),) if masked else ()))
     if notes:
-        yield Section("Notes", (Items(tuple(map(fact_text, notes)), brief=_NOTES),))
+        yield Section("Notes", (ItemList(tuple(map(fact_text, notes)), brief=_NOTES),))
     if folder is not None:
         yield from run_about.next_sections(document, folder)
     if not document.hot_spots:
@@ -268,7 +268,7 @@ def _page_facts(document: RunDocument, texts: Texts) -> PageOnly | None:
     facts = tuple(_facts(document, texts))
     below = _facts_below(document, facts)
     rows = tuple(fact for fact in facts if fact[0] in below)
-    return PageOnly((Section("What was profiled", (Facts(rows),), anchor="profiled"),)) if rows else None
+    return PageOnly((Section("What was profiled", (FieldList(rows),), anchor="profiled"),)) if rows else None
 
 
 # ---------------------------------------------------------------- concerns
@@ -308,4 +308,4 @@ def _summary(summary: SummaryText) -> Iterator[Block]:
     """Its tables and notes."""
     yield from summary.tables
     if summary.notes:
-        yield Items(summary.notes, brief=_NOTES)
+        yield ItemList(summary.notes, brief=_NOTES)

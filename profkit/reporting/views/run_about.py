@@ -20,7 +20,7 @@ from profkit.core.types import Frame, PassResult, RunDocument, Stacks
 from profkit.reporting.charts.marks import FlameGraph
 from profkit.reporting.columns import SortableTable, sortable_table
 from profkit.reporting.facts import fact_text
-from profkit.reporting.forges import Case, Cases, verdict_case
+from profkit.reporting.forges import Case, CaseList, verdict_case
 from profkit.reporting.view import (
     Block,
     CaseState,
@@ -28,7 +28,7 @@ from profkit.reporting.view import (
     Detail,
     Fold,
     Item,
-    Items,
+    ItemList,
     Paragraph,
     Section,
     Span,
@@ -79,7 +79,7 @@ def passes_section(document: RunDocument, extras: Extras) -> Block | None:
         failed = any(result.state == "failed" for result in unfinished)
         names = ", ".join(dict.fromkeys(result.name for result in unfinished))
         brief = Paragraph(soft(f"Not finished: {names}. Why: report.md"))
-        blocks.append(Items(items) if failed else Detail((Items(items),), (brief,)))
+        blocks.append(ItemList(items) if failed else Detail((ItemList(items),), (brief,)))
     of = len(passes_with_object(document))
     headline = f"{of - len(unfinished)} of {plural(of, 'pass', 'passes')} finished."
     section = Section("Passes", tuple(blocks), headline)
@@ -143,7 +143,7 @@ def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
 # ---------------------------------------------------------------- test cases
 
 
-def cases_of(document: RunDocument) -> Cases:
+def cases_of(document: RunDocument) -> CaseList:
     """A case for every verdict on the run, its regions and functions, and one for every pass.
 
     A pass or a workload that failed is an error. A kernel's own verdict fails no run, and is no case.
@@ -168,7 +168,7 @@ def cases_of(document: RunDocument) -> Cases:
     seconds = sum(result.seconds for result in document.passes)
     known = tuple((name, value) for name, value in facts.items() if value)
     name = f"{document.name} on {document.backend}"
-    return Cases(
+    return CaseList(
         name, tuple(cases), document.started, seconds, known, "\n".join(map(fact_text, document.notes))
     )
 

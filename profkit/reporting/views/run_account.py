@@ -10,7 +10,7 @@ from profkit.analysis.hot_spots import DOES
 from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import cut_right, format_quantity, joined, percent_text, plural
-from profkit.core.types import Account, AccountRow, Bound, HotSpot, RunDocument, SpotKind
+from profkit.core.types import Account, AccountRow, Bound, CodeSpot, RunDocument, SpotKind
 from profkit.reporting.charts.step_bar import PartLook, StepBar, StepPart
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, NotOnPage, PageOnly, Paragraph, Section, Text, plain_text, soft
@@ -417,7 +417,7 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
     return f"computes: {times}{code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}{beside}"
 
 
-def _of_one(spot: HotSpot, repeats: int) -> HotSpot:
+def _of_one(spot: CodeSpot, repeats: int) -> CodeSpot:
     """Return a place with the calls per iteration; counts below 1.5 per iteration are dropped."""
 
     def part(calls: int | None) -> int | None:

@@ -15,14 +15,14 @@ from profkit.analysis.stacks.python_code import IMPORT_SYSTEM, MODULE, module_na
 from profkit.analysis.summaries.kernels import counted_alone
 from profkit.backends import backend_named
 from profkit.core.formatting import cut_right, format_percent, format_quantity, percent_text, plural
-from profkit.core.types import CodeLine, Fact, Gain, HotSpot, Insight, Place, RunDocument, TimeSplit, Verdict
+from profkit.core.types import CodeLine, CodeSpot, Fact, Gain, Insight, Place, RunDocument, TimeSplit, Verdict
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import note_text
 from profkit.reporting.view import (
     Block,
     Detail,
     Item,
-    Items,
+    ItemList,
     Paragraph,
     Section,
     Status,
@@ -104,11 +104,11 @@ def answer_text(insight: Insight, folder: str) -> str:
     return insight.title + (f" ({', '.join(parts)})" if parts else "")
 
 
-def insight_items(document: RunDocument) -> Items | None:
+def insight_items(document: RunDocument) -> ItemList | None:
     """A numbered list; None where nothing was found. On a short screen the first has its reasons, the others places."""
     found = shown_findings(document)
     items = tuple(_item(one, document.workload.folder, first=one is found[0]) for one in found)
-    return Items(items, ordered=True, brief=BRIEF) if items else None
+    return ItemList(items, ordered=True, brief=BRIEF) if items else None
 
 
 def shown_findings(document: RunDocument) -> list[JoinedInsight]:
@@ -264,7 +264,7 @@ def to_do_section(document: RunDocument) -> Section | None:
     elif not document.sampled and (rows := actions(document)):
         count = len(rows)
         done = (Item(strong(row.what), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
-        blocks.append(Items(tuple(done), ordered=True))
+        blocks.append(ItemList(tuple(done), ordered=True))
     elif (sentence := nothing_text(document)) is not None:
         blocks.append(Paragraph(sentence))
     title = "What to do first" if count > 1 else "What to do"
@@ -374,11 +374,11 @@ def spots_section(document: RunDocument) -> Section | None:
         return None
     rest = 1 - sum(spot.share for spot in known)
     rows = (
-        [*known, HotSpot(rest, rest * known[0].seconds / known[0].share, "rest")] if rest >= LEAST else known
+        [*known, CodeSpot(rest, rest * known[0].seconds / known[0].share, "rest")] if rest >= LEAST else known
     )
     folder = document.workload.folder
     waiting = waiting_lines(document.trace) if document.trace is not None else ()
-    columns: list[Column[HotSpot]] = [
+    columns: list[Column[CodeSpot]] = [
         Column("share", _share, meaning="of the wall time"),
         Column(
             "place", lambda spot: "all else" if spot.kind == "rest" else where_text(spot.where, folder) or "-"
@@ -390,7 +390,7 @@ def spots_section(document: RunDocument) -> Section | None:
     )
 
 
-def _share(spot: HotSpot) -> str:
+def _share(spot: CodeSpot) -> str:
     """`██████     62 %  1.24 s`."""
     bar = "█" * round(BAR * min(1.0, spot.share)) or "▏"
     return f"{bar:{BAR}} {100 * spot.share:3.0f} %  {format_quantity(spot.seconds, 's')}"
@@ -414,7 +414,7 @@ def brief_place(where: Place, width: int) -> str:
     return name if len(name) <= width else cut_right(name.rpartition(".")[2], width)
 
 
-def does_text(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] = ()) -> str:
+def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]] = ()) -> str:
     """`computes: 2,000 calls of Cursor.fetchall`; `sleeps, in 8 threads`; `waits for the GPU`."""
     under = spot.under
     if (spot.where.file, spot.where.line) in waiting:
@@ -440,12 +440,12 @@ def does_text(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] 
     return text + _inside_text(spot) + beside_text(spot)
 
 
-def beside_text(spot: HotSpot) -> str:
+def beside_text(spot: CodeSpot) -> str:
     """Say that a share may be that of other lines, too; empty where it is the place's own."""
     return "; lines beside it may have a part of this" if spot.beside else ""
 
 
-def _inside_text(spot: HotSpot) -> str:
+def _inside_text(spot: CodeSpot) -> str:
     """Return the innermost function of a library with most of a large row: `; 71 % in BaseDecisionTree.fit`.
 
     Where the called function is not known, there is nothing to be opened.

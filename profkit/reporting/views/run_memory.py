@@ -7,8 +7,8 @@ from math import ceil, isfinite, log2
 
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import MemorySeries, Place, RunDocument
-from profkit.reporting.charts.marks import AnyMark, Area, Axis, Chart, Charts, Label, Line, Tick
-from profkit.reporting.view import Items, PageOnly, Section
+from profkit.reporting.charts.marks import AnyMark, Area, Axis, Chart, ChartGroup, Line, TextMark, Tick
+from profkit.reporting.view import ItemList, PageOnly, Section
 from profkit.reporting.views.run_insights import where_text
 
 _MOST_LOOKS = 1000  # drawn of a series: profkit writes fewer, and a file may be anybody's
@@ -31,8 +31,8 @@ def memory_section(document: RunDocument) -> PageOnly | None:
         return None
     lines = tuple(_holding_lines(document))
     blocks = (
-        Charts(tuple(charts), _note(len(charts) > 1), repeats=True),
-        *((Items(lines),) if lines else ()),
+        ChartGroup(tuple(charts), _note(len(charts) > 1), repeats=True),
+        *((ItemList(lines),) if lines else ()),
     )
     return PageOnly((Section("Memory over time", blocks, anchor="memory-over-time"),))
 
@@ -71,7 +71,7 @@ def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) 
         marks.append(Line(looks, f"curve w{number + 1}", words, name))
     crest = f"peak {format_quantity(peak, 'B')}"
     marks.append(Line(((0.0, peak), (end, peak)), "peak", f"{crest}, {of}"))
-    marks.append(Label(0.0, peak, crest, "peak", sides="ra"))
+    marks.append(TextMark(0.0, peak, crest, "peak", sides="ra"))
     told = [one.hover for one in marks if isinstance(one, Line | Area) and one.hover and one.style != "step"]
     told += [f"{plural(len(single), 'entry', 'entries')} of the region"] if single else []
     words = f"{title}: {'; '.join(told)}."
@@ -117,7 +117,7 @@ def _steps(document: RunDocument, end: float, high: float) -> Iterator[AnyMark]:
     step = format_quantity(split.steady / split.repeats, "s")
     words = f"{plural(split.repeats, 'step')} of {step}, from {format_quantity(split.startup, 's')} on"
     yield Area(((split.startup, 0.0, high), (end, 0.0, high)), "steps", words)
-    yield Label(split.startup, 0.94 * high, "steps", "steps", sides="r")
+    yield TextMark(split.startup, 0.94 * high, "steps", "steps", sides="r")
 
 
 def _single_steps(steps: Sequence[float], end: float, high: float) -> Iterator[AnyMark]:
@@ -130,7 +130,7 @@ def _single_steps(steps: Sequence[float], end: float, high: float) -> Iterator[A
         yield Line(((at, 0.0), (at, high)), "step", begins)
     if shown:
         which = f"every {every}th entry" if every > 1 else "entries of the region"
-        yield Label(shown[0], 0.94 * high, which, "steps", sides="r")
+        yield TextMark(shown[0], 0.94 * high, which, "steps", sides="r")
 
 
 def _holding_lines(document: RunDocument) -> Iterator[str]:

@@ -8,7 +8,17 @@ from math import ceil, floor, log10, sqrt
 from profkit.analysis.summaries.roofline_points import RooflineModel, RooflinePoint, roofline_model
 from profkit.core.formatting import format_percent, format_quantity, percent_text, plural
 from profkit.core.types import RunDocument
-from profkit.reporting.charts.marks import AnyMark, Axis, Chart, Charts, Label, Line, Point, Points, Tick
+from profkit.reporting.charts.marks import (
+    AnyMark,
+    Axis,
+    Chart,
+    ChartGroup,
+    Line,
+    Point,
+    PointGroup,
+    TextMark,
+    Tick,
+)
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import DataTable, Fold, PageOnly, Section
 from profkit.reporting.views.run_insights import where_text
@@ -41,7 +51,7 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
         said += (
             " Of the others the arithmetic or the bytes are not known, or there are none: they are not drawn."
         )
-    chart = Charts((_chart(document, model, shown),), _note(model, shown), repeats=True)
+    chart = ChartGroup((_chart(document, model, shown),), _note(model, shown), repeats=True)
     table = Section("As a table", (_table(document, model, shown),), fold=Fold.FOLDED)
     return PageOnly((Section("Roofline", (chart, table), said, anchor="roofline"),))
 
@@ -69,18 +79,18 @@ def _chart(document: RunDocument, model: RooflineModel, shown: Sequence[Roofline
     low, high = _range(up)
     marks: list[AnyMark] = [*_roofs(model, left, right, low, ""), *_target(document, model, left, right, low)]
     marks += [
-        Points(
+        PointGroup(
             (Point(one.intensity, one.rate, "", _style(one), _radius(one.share)),),
             _told(document, model, one),
         )
         for one in reversed(shown)  # the largest are drawn last, and reached last
     ]
     marks += [
-        Label(one.intensity, one.rate, str(number), "", _radius(one.share) + 2)
+        TextMark(one.intensity, one.rate, str(number), "", _radius(one.share) + 2)
         for number, one in enumerate(shown[:_NUMBERED], 1)
     ]
     at = sqrt(max(left, low / model.bandwidth) * min(ridges))
-    marks.append(Label(at, at * model.bandwidth, "DRAM", "roof", sides="la"))
+    marks.append(TextMark(at, at * model.bandwidth, "DRAM", "roof", sides="la"))
     roofs = ", ".join(f"{kind} {format_quantity(peak, 'FLOP/s')}" for kind, peak in model.arithmetic.items())
     words = f"Roofs: DRAM {format_quantity(model.bandwidth, 'B/s')}, {roofs}. The table below has each mark."
     return Chart(

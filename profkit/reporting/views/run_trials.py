@@ -9,7 +9,7 @@ from profkit.core.formatting import format_percent
 from profkit.core.types import RunDocument, TrialName, TrialState, TriedChange
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import fact_text
-from profkit.reporting.view import Detail, Items, Section
+from profkit.reporting.view import Detail, ItemList, Section
 
 # What is changed, by the name of the trial.
 CHANGES: Mapping[TrialName, str] = {
@@ -52,7 +52,7 @@ def trials_section(document: RunDocument) -> Detail | Section | None:
     ]
     lines = [line for trial in document.trials if (line := trial_line(trial)) is not None]
     table = Detail((data_table(columns, document.trials),))
-    blocks = (Items(tuple(lines)), table) if lines else (table,)
+    blocks = (ItemList(tuple(lines)), table) if lines else (table,)
     section = Section("Tried", blocks, anchor="tried")
     return section if lines else Detail((section,))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.profilers.xctrace.spans import (
-    Spans,
+    IntervalSet,
     longest_span,
     overlap_lengths,
     spans_of,
@@ -29,11 +29,11 @@ def moments(pairs: Pairs) -> set[int]:
     return {moment for begin, end in pairs for moment in range(begin, end)}
 
 
-def moments_of(spans: Spans) -> set[int]:
+def moments_of(spans: IntervalSet) -> set[int]:
     return moments(list(zip(spans.begins.tolist(), spans.ends.tolist(), strict=True)))
 
 
-def well_formed(spans: Spans) -> bool:
+def well_formed(spans: IntervalSet) -> bool:
     """In order, none empty, a gap before each but the first."""
     return bool((spans.ends > spans.begins).all() and (spans.begins[1:] > spans.ends[:-1]).all())
 

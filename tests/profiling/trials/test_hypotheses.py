@@ -4,8 +4,8 @@ from profkit.core.types import (
     Account,
     AccountRow,
     ApiCall,
+    CodeSpot,
     GpuTrace,
-    HotSpot,
     Hotspot,
     Kernel,
     KernelTime,
@@ -55,7 +55,7 @@ def test_allocation_is_tried_by_what_samples_say_of_its_functions() -> None:
 
 def test_a_function_is_memoised_where_its_arguments_repeat() -> None:
     place = Place(function="Route.cost", file="/app/route.py", line=4)
-    often = HotSpot(0.6, 3.0, "python", place, looks=40, arguments=5)
+    often = CodeSpot(0.6, 3.0, "python", place, looks=40, arguments=5)
     (found,) = experiments(replace(documents.empty(), hot_spots=(often,)))
     assert found.intervention == {"memoise": {"file": "/app/route.py", "function": "cost", "line": "4"}}
     for other in (
@@ -70,7 +70,7 @@ def test_a_function_is_memoised_where_its_arguments_repeat() -> None:
 
 def test_output_is_tried_where_lines_print_much_and_in_small_pieces() -> None:
     split = TimeSplit(5.0, io_calls=100_000, written=1e6)
-    line = HotSpot(
+    line = CodeSpot(
         0.4, 2.0, "python", Place(file="/app/log.py", line=3), code=LineCode("print(row, flush=True)")
     )
     printing = replace(documents.empty(), time_split=split, hot_spots=(line,))
@@ -99,7 +99,9 @@ def test_the_devices_allocator_is_tried_where_torch_allocates_and_keeps_what_it_
     )
     calls = (ApiCall("cudaMalloc", 90, 0.2), ApiCall("cudaFree", 90, 0.2))
     trace = GpuTrace("nsys", (aten,), span=1.0, busy=0.1, api=calls)
-    emptying = HotSpot(0.4, 1.0, "python", Place(file="/app/a.py"), code=LineCode("torch.cuda.empty_cache()"))
+    emptying = CodeSpot(
+        0.4, 1.0, "python", Place(file="/app/a.py"), code=LineCode("torch.cuda.empty_cache()")
+    )
     of_torch = replace(documents.empty(), trace=trace)
     own = replace(aten, kernel=Kernel("combine", (1, 1, 1), (32, 1, 1)))
     assert names(of_torch) == ["device-memory"]

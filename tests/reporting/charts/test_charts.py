@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.types import ChangePoint, Scope, Segment, Series, SeriesKey, Trend
 from profkit.core.types import HistoryPoint as Night
-from profkit.reporting.charts.marks import Chart, Charts, text_plot
+from profkit.reporting.charts.marks import Chart, ChartGroup, text_plot
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.page import PageBlocks
 from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, overlaps, parsed, svg, words
@@ -53,7 +53,7 @@ def test_what_is_empty_is_not_drawn() -> None:
     chart = trend_chart(trend([]))
     assert svg(chart) == ""
     assert text_plot(chart) == []
-    assert PageBlocks().block(Charts((chart,))) == ""
+    assert PageBlocks().block(ChartGroup((chart,))) == ""
 
 
 # ---------------------------------------------------------------- trends

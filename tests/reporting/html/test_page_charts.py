@@ -11,7 +11,7 @@ import pytest
 from profkit.analysis.stacks.files import read_speedscope
 from profkit.analysis.stacks.wall_time import THREAD, TITLE, wait_frame
 from profkit.core.types import ChangePoint, Frame, HistoryPoint, Series, SeriesKey, Stacks, Trend
-from profkit.reporting.charts.marks import Charts
+from profkit.reporting.charts.marks import ChartGroup
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.page import render
 from profkit.reporting.view import View
@@ -97,7 +97,7 @@ def charts(browser: Any, tmp_path: Path) -> Iterator[Any]:
     series = Series(SeriesKey("mlp", "cuda", "time.median"), "s", "lower", nights)
     chart = trend_chart(Trend(series, change_points=(ChangePoint(20, 4e-3, 4.2e-3),)))
     path = tmp_path / "report.html"
-    path.write_text(render(View("trend", (Charts((chart, chart)),))), encoding="utf-8")
+    path.write_text(render(View("trend", (ChartGroup((chart, chart)),))), encoding="utf-8")
     with visit(browser, path) as visited:
         yield visited.page
 

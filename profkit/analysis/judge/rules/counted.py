@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.core.types import HotSpot, Hotspot, Profile, ProfileKind, RunDocument
+from profkit.core.types import CodeSpot, Hotspot, Profile, ProfileKind, RunDocument
 
 
 def profile_of(document: RunDocument, kind: ProfileKind) -> Profile | None:
@@ -22,7 +22,7 @@ def last_name(function: str) -> str:
     return function.rpartition(".")[2]
 
 
-def share_below(spot: HotSpot, function: str, files: tuple[str, ...]) -> float:
+def share_below(spot: CodeSpot, function: str, files: tuple[str, ...]) -> float:
     """Return the share (0..1) of a place's time in a library's function anywhere below it."""
     return max(
         (
@@ -45,7 +45,7 @@ def counted_function(document: RunDocument, function: str, files: tuple[str, ...
     return max(same, key=lambda one: one.calls or 0, default=None)
 
 
-def calls_from(document: RunDocument, spot: HotSpot, caller: str | None = None) -> Iterator[Hotspot]:
+def calls_from(document: RunDocument, spot: CodeSpot, caller: str | None = None) -> Iterator[Hotspot]:
     """Yield what the function of a place calls by cProfile's counts, or what another function of its file does."""
     profile = profile_of(document, "program-calls")
     name = last_name(caller if caller is not None else spot.where.function or "")

@@ -17,7 +17,7 @@ from profkit.analysis.judge.rules.spots import LOOKS, OTHER, Find, calls_text, p
 from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import GpuLine, GpuTrace, HotSpot, Insight, LineSamples
+from profkit.core.types import CodeSpot, GpuLine, GpuTrace, Insight, LineSamples
 
 PREPARES = 1e-3  # seconds of the host in a call of a line: with less it launches
 _LOADS = re.compile(r"^cu(?:Library|Module)Load")
@@ -166,7 +166,7 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
     return line if any(kernel_owner(one.kernel.name) == "cudnn" for one in own) else None
 
 
-def calls_framework(run: RunEvidence, spot: HotSpot) -> bool:
+def calls_framework(run: RunEvidence, spot: CodeSpot) -> bool:
     """Return whether the host mostly launches work at a place, or waits for it: no work of the program itself."""
     if _is_framework(spot):
         return True
@@ -175,7 +175,7 @@ def calls_framework(run: RunEvidence, spot: HotSpot) -> bool:
     return any(one.launches or one.waits or one.transfers for one in here)
 
 
-def _is_framework(spot: HotSpot) -> bool:
+def _is_framework(spot: CodeSpot) -> bool:
     """Return whether a place is in a call of the framework, and not of its loader of data."""
     under = spot.under
     return under is not None and under.library in _FRAMEWORKS and under.name not in ("__next__", "__iter__")
@@ -250,7 +250,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
     return None
 
 
-def _loads_by_itself(run: RunEvidence, spot: HotSpot) -> bool:
+def _loads_by_itself(run: RunEvidence, spot: CodeSpot) -> bool:
     """Return whether below a line a loader of torch prepares batches in the process that trains."""
     return any(
         is_loader(called.file) and "_SingleProcess" in called.function
@@ -259,14 +259,14 @@ def _loads_by_itself(run: RunEvidence, spot: HotSpot) -> bool:
     )
 
 
-def _samples_at(run: RunEvidence, spot: HotSpot) -> Iterator[LineSamples]:
+def _samples_at(run: RunEvidence, spot: CodeSpot) -> Iterator[LineSamples]:
     for every in run.document.sampled:
         for one in every.lines if not every.native else ():
             if (one.file, one.line) == (spot.where.file, spot.where.line):
                 yield one
 
 
-def _slow_loader(run: RunEvidence, spot: HotSpot, idle: float) -> Insight:
+def _slow_loader(run: RunEvidence, spot: CodeSpot, idle: float) -> Insight:
     """What the loader of a line takes, joining of batches included, and the line of the dataset with most of it."""
     parts = [one for one in step_places(run) if one.loaded and one.spot.where != spot.where]
     here = next(one.share for one in step_places(run) if one.spot is spot)
@@ -289,7 +289,7 @@ def _slow_loader(run: RunEvidence, spot: HotSpot, idle: float) -> Insight:
     )
 
 
-def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:
+def _place_of_host(run: RunEvidence, spot: CodeSpot) -> Insight:
     """Return a place of the host without a pattern, for which the device waits."""
     name = place_name(spot.where)
     where = f"in {name}" if name not in ("", "top level") else "at the top level"
@@ -298,14 +298,14 @@ def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:
     return replace(place_alone(spot), title=title, change=words(f"host-place.{kind}", "program"))
 
 
-def _restarts_workers(spot: HotSpot) -> bool:
+def _restarts_workers(spot: CodeSpot) -> bool:
     """Return whether a line begins to go through a loader of torch, again and again: there its workers are started."""
     code = spot.code if spot.under is not None and spot.under.name == "__iter__" else None
     loaders = [name for name, kind in spot.variables.items() if kind.type.endswith("DataLoader")]
     return code is not None and bool(code.find("nested-loop")) and any(name in code.text for name in loaders)
 
 
-def _restarted_workers(run: RunEvidence, spot: HotSpot, share: float) -> Insight:
+def _restarted_workers(run: RunEvidence, spot: CodeSpot, share: float) -> Insight:
     return insight_at(
         "restarted-workers",
         "Keep the loader's workers (persistent_workers=True): each epoch starts them again",

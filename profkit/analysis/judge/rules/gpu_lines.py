@@ -26,7 +26,7 @@ from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.analysis.timeline.products import product_share
 from profkit.core.formatting import format_quantity, percent_text, plural
-from profkit.core.types import Gain, GpuLine, GpuTrace, HotSpot, Hotspot, Insight, KernelTime, Place
+from profkit.core.types import CodeSpot, Gain, GpuLine, GpuTrace, Hotspot, Insight, KernelTime, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
 PROGRAM = "the time of the program"
@@ -68,7 +68,7 @@ def looping_place(run: RunEvidence) -> Place:
     return spot.where if spot is not None and not (waits and run.framework == "torch") else Place()
 
 
-def repeated_spot(run: RunEvidence) -> HotSpot | None:
+def repeated_spot(run: RunEvidence) -> CodeSpot | None:
     """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
     lines = run.trace.lines if run.trace is not None else ()
     calling = {(one.file, one.function) for one in lines if one.calls >= MANY}

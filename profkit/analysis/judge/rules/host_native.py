@@ -15,7 +15,7 @@ from profkit.analysis.judge.rules.spots import Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import Gain, HotSpot, Hotspot, Insight, LineSamples, RunDocument
+from profkit.core.types import CodeSpot, Gain, Hotspot, Insight, LineSamples, RunDocument
 
 COMPARED = 0.25  # of the samples
 LEAST_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
@@ -39,7 +39,7 @@ _ENDS = re.compile(r"(__)?rawmemchr\w*")  # glibc's sscanf looks for the end of 
 _CLEARS = re.compile(r"(__)?(memset|bzero)\w*")
 
 
-def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
+def allocation(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Small pieces of memory that are taken and given back one by one."""
     lines = [one for sampled in document.sampled if sampled.native for one in sampled.lines]
     line = next((one for one in lines if (one.file, one.line) == (spot.where.file, spot.where.line)), None)
@@ -73,7 +73,7 @@ _MADE = re.compile(
 STREAMING, MAKING = 0.2, 0.01  # of a line's, and of all samples
 
 
-def streams_made(document: RunDocument, spot: HotSpot) -> Insight | None:
+def streams_made(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Streams of C++ that are made again and again, to format a few numbers."""
     functions = profile_of(document, "functions")
     if functions is None or spot.kind != "native" or functions.total <= 0:
@@ -107,7 +107,7 @@ def _streams(line: LineSamples) -> bool:
     return inside >= STREAMING * line.main_cpu
 
 
-def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
+def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a tree whose keys are compared one after the other on the way down."""
     functions = next((one for one in document.profiles if one.kind == "functions" and one.total > 0), None)
     if spot.kind != "native":
@@ -149,7 +149,7 @@ _CALLED = (
 MOVED_ONCE = 0.3
 
 
-def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def known_callee(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a line that calls what copies memory, or what counts the characters of a string."""
     name = spot.under.name if spot.under is not None else ""
     for pattern, key, title, how in _CALLED:
@@ -165,7 +165,7 @@ _TRANSFERS = re.compile(r"(__GI_)?_*(libc_)?p?(read|write)(v|64)?|_*(libc_)?(rec
 TRANSFERS_A_SECOND, SMALL = 20_000, 1024  # and bytes of each
 
 
-def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
+def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a line of compiled code that enters the kernel for a few bytes each time."""
     split, name = document.time_split, spot.under.name if spot.under is not None else ""
     if split is None or not split.io_calls or spot.kind != "native" or not _TRANSFERS.fullmatch(name):
@@ -183,7 +183,7 @@ def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
+def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return what most of the time of a place goes to, by the counts of a part of the program that began there.
 
     Nobody knows how often all of the program did it: instructions, misses and mispredictions are held against each
@@ -240,7 +240,7 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
 NEAR = 3  # lines: a branch, and what it skips
 
 
-def _is_near(spot: HotSpot, lines: Sequence[Hotspot], event: str) -> bool:
+def _is_near(spot: CodeSpot, lines: Sequence[Hotspot], event: str) -> bool:
     """Return whether the line with most of an event is the place itself, or a line beside it."""
     most = max(lines, key=lambda one: one.counters.get(event, 0.0))
     if most.line is None or spot.where.line is None or not most.file or not spot.where.file:
@@ -254,7 +254,7 @@ _CLUSTER = 12  # lines of hashtable.h from the load of a bucket to the end of th
 LEAST_LOOKUPS = 10_000
 
 
-def hash_chains(document: RunDocument, spot: HotSpot) -> Insight | None:
+def hash_chains(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a hash table of libstdc++ whose keys fall into few buckets, so that lookups walk along chains.
 
     In `_M_find_before_node` of hashtable.h each lookup loads a bucket, and each further node of its chain in a line
@@ -292,7 +292,7 @@ _OF_TEXT = re.compile(r".*\bstr::iter::Char(s|Indices)\b.*(advance_by|nth).*")
 LONG_WALK = 50.0  # instructions of a call: the character that is asked for is not among the first
 
 
-def walk_from_the_start(document: RunDocument, spot: HotSpot) -> Insight | None:
+def walk_from_the_start(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a text of Rust whose nth character is asked for: it is decoded from its start each time."""
     name = function_name(spot.under.name) if spot.under is not None else ""
     if not _FROM_THE_START.fullmatch(name):

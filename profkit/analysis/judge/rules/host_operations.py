@@ -9,7 +9,7 @@ from profkit.analysis.judge.rules.counted import profile_of
 from profkit.analysis.judge.rules.gpu_models import SPARSE
 from profkit.analysis.judge.rules.spots import Find, say
 from profkit.analysis.judge.words import words
-from profkit.core.types import HotSpot, Insight, Profile, RunDocument
+from profkit.core.types import CodeSpot, Insight, Profile, RunDocument
 
 MOST_OF_IT = 0.5  # of the operations at the line
 WRITES = (
@@ -19,7 +19,7 @@ _TABLE = re.compile(r"\[(\d+),(\d+)\] x \[([\d,]+)\]")
 _BACKWARD = re.compile(r".*\bEmbedding(Bag)?(Dense)?Backward0?$")
 
 
-def dense_gradient(document: RunDocument, spot: HotSpot) -> Insight | None:
+def dense_gradient(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a table of which a batch uses few rows, while its gradient is made for all of them.
 
     The operation of the backward pass takes most of the line's operations, and each time as long as it takes to write

@@ -13,7 +13,7 @@ from pathlib import Path
 from profkit.analysis.judge.rules.spots import Find, say
 from profkit.core.formatting import percent_text
 from profkit.core.tables import load_yaml
-from profkit.core.types import CodeLine, HotSpot, Insight, RunDocument
+from profkit.core.types import CodeLine, CodeSpot, Insight, RunDocument
 
 TABLE = Path(__file__).with_name("costly_native.yaml")
 LEAST_OF_RUN, LEAST_SECONDS = (
@@ -43,7 +43,7 @@ class NativeFunctions:
         most = _most(self.functions, below)
         return most if most is not None and most.value >= self.least else None
 
-    def fits(self, spot: HotSpot, source: str) -> bool:
+    def fits(self, spot: CodeSpot, source: str) -> bool:
         """Return whether the place's source line has what the row asks for, and nothing else takes the time."""
         other = _most(self.unless, spot.below) if self.unless else None
         beside = _most(self.also, spot.below) if self.also else None
@@ -68,7 +68,7 @@ def native_functions() -> tuple[NativeFunctions, ...]:
     return tuple(NativeFunctions(**row) for row in load_yaml(TABLE))
 
 
-def costly_native(document: RunDocument, spot: HotSpot) -> Insight | None:
+def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return the row of the table whose functions take most of a place's time, told once for all places of it."""
     found = costly_row(spot)
     if found is None:
@@ -100,7 +100,7 @@ def costly_native(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def costly_row(spot: HotSpot) -> tuple[NativeFunctions, CodeLine] | None:
+def costly_row(spot: CodeSpot) -> tuple[NativeFunctions, CodeLine] | None:
     """Return the row whose functions have most of a place's time, with the first of them."""
     if spot.kind != "native" or spot.where.file is None:
         return None

@@ -19,7 +19,7 @@ from profkit.analysis.judge.rules.spots import (
 )
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import percent_text
-from profkit.core.types import HotSpot, Hotspot, Insight, RunDocument
+from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument
 
 USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 SMALL, TURNED_OVER = (
@@ -31,7 +31,7 @@ FOR_EACH_OBJECT = 4  # hashes and comparisons of each object that was made
 _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque")
 
 
-def aggregated_again(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def aggregated_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a sum or an extreme of all elements of what stays, for each item of a loop."""
     for one in spot.code.find("aggregates") if spot.code is not None else ():
         held = spot.variables.get(one.name)
@@ -51,13 +51,13 @@ def aggregated_again(document: RunDocument, spot: HotSpot) -> Insight | None:  #
     return None
 
 
-def _is_asked_of_one(spot: HotSpot) -> bool:
+def _is_asked_of_one(spot: CodeSpot) -> bool:
     """Return whether the loop that asks for what a method computes asks the same object each time."""
     code, name = spot.caller_code, last_name((spot.where.function or "").partition(".<locals>")[0])
     return code is not None and any(one.name == name for one in code.find("asks"))
 
 
-def hashed_again(document: RunDocument, spot: HotSpot) -> Insight | None:
+def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Keys whose hash or comparison goes through all that they hold, each time that they are looked up."""
     found = next((one for one in ("__hash__", "__eq__") if _share_of(spot, one) >= HASHING), None)
     if found is None:
@@ -89,7 +89,7 @@ def _calls(one: Hotspot) -> int:
     return one.calls or 0
 
 
-def _share_of(spot: HotSpot, method: str) -> float:
+def _share_of(spot: CodeSpot, method: str) -> float:
     """The share (0..1) of a place's time in the method that hashes or compares, by the program or by dataclasses."""
     if last_name((spot.where.function or "").partition(".<locals>")[0]) == method:
         return 1.0
@@ -103,7 +103,7 @@ def _share_of(spot: HotSpot, method: str) -> float:
     )
 
 
-def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """A cache of functools that keeps what nobody asks for again, or that is full and drops what is asked for."""
     hits, misses, full = (spot.variables.get(f"[cache {name}]") for name in ("hits", "misses", "full"))
     asked, missed = (one.length or 0 if one is not None else 0 for one in (hits, misses))

@@ -25,7 +25,7 @@ from profkit.analysis.necessary_work.numpy_lines import forms_of
 from profkit.analysis.stacks.line_counts import count_of, names_in
 from profkit.analysis.stacks.searches import dotted
 from profkit.core.formatting import percent_text
-from profkit.core.types import HotSpot, Insight, RunDocument, Variable
+from profkit.core.types import CodeSpot, Insight, RunDocument, Variable
 
 MANY_ELEMENTS, FEW_ELEMENTS = 1000, 16
 OFTEN = 1000  # calls: what is called less often is not about what a call costs
@@ -45,7 +45,7 @@ _OTHER = re.compile(
 )  # have rules of their own
 
 
-def single_items(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def single_items(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a loop over an array whose items were seen to be single numbers."""
     held = spot.variables
     for one in spot.code.find("item") if spot.code is not None and spot.kind == "python" else ():
@@ -74,7 +74,7 @@ def _is_large(array: Variable | None) -> bool:
     )
 
 
-def builtin_of_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def builtin_of_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a function of Python that takes the elements of an array one by one: `sum(array)`."""
     for one in spot.code.find("builtin") if spot.code is not None else ():
         held = spot.variables.get(one.name)
@@ -95,7 +95,7 @@ def builtin_of_array(document: RunDocument, spot: HotSpot) -> Insight | None:  #
     return None
 
 
-def few_numbers(document: RunDocument, spot: HotSpot) -> Insight | None:
+def few_numbers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """A function of NumPy that is called again and again for a few numbers, so that most of it is the call itself."""
     code, under = spot.code, spot.under
     called = [one for one in called_names(spot) if one.startswith("numpy.") and not _OTHER.fullmatch(one)]
@@ -122,7 +122,7 @@ def few_numbers(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def _are_few(spot: HotSpot, statement: str, sizes: Mapping[str, int]) -> bool:
+def _are_few(spot: CodeSpot, statement: str, sizes: Mapping[str, int]) -> bool:
     """Return whether all that a statement gives to NumPy are numbers, and arrays and lists of a few elements.
 
     `sizes` are those of arrays that were looked at in executions of the line.
@@ -160,7 +160,7 @@ def _size(held: Variable) -> int:
     return held.length if held.length is not None else -1
 
 
-def unused_vectors(document: RunDocument, spot: HotSpot) -> Insight | None:
+def unused_vectors(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """A decomposition into singular vectors that makes a square matrix of which the first columns alone are used."""
     for one in spot.code.find("vectors") if spot.code is not None else ():
         matrix, _, axis = one.how.partition(" ")
@@ -179,7 +179,7 @@ def unused_vectors(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def _times_as_large(
-    document: RunDocument, spot: HotSpot, made: str, given: str, *, of_columns: bool
+    document: RunDocument, spot: CodeSpot, made: str, given: str, *, of_columns: bool
 ) -> float:
     """Return how many times as many elements the singular vectors have as the matrix: by its shape, or by what
     both hold.

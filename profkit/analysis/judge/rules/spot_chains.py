@@ -21,7 +21,7 @@ from profkit.analysis.judge.rules.counted import (
 from profkit.analysis.judge.rules.spots import LOOKS, MANY, Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import HotSpot, Hotspot, Insight, LineSamples, Profile, RunDocument, SampledTime
+from profkit.core.types import CodeSpot, Hotspot, Insight, LineSamples, Profile, RunDocument, SampledTime
 
 CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about
 AGAIN, SPARED = 5, 0.25  # looks at arguments that were seen before, and the share of calls with such
@@ -67,7 +67,7 @@ _REPEATABLE: Mapping[str, _Repeatable] = {
 # ------------------------------------------------------------ the same again
 
 
-def same_again(document: RunDocument, spot: HotSpot) -> Insight | None:
+def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a function of the standard library that gets the same arguments again, and is computed anew."""
     sampled = profile_of(document, "sampled-functions")
     for one in sampled.hotspots if sampled is not None else ():
@@ -107,7 +107,7 @@ def likely_different(counters: Mapping[str, float]) -> int:
 # ------------------------------------------------------------ a known cost below the place
 
 
-def unsorted_labels(document: RunDocument, spot: HotSpot) -> Insight | None:
+def unsorted_labels(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a look-up by label that goes through the whole index of a frame of pandas."""
     for one in spot.code.find("lookup") if spot.code is not None else ():
         held, label = spot.variables.get(one.name), spot.variables.get(one.how)
@@ -138,7 +138,7 @@ _INDEXES = ("/pandas/core/indexes/base.py", "/pandas/core/indexes/multi.py")
 _ASYNCIO = ("/asyncio/tasks.py",)
 
 
-def waits_for_all(document: RunDocument, spot: HotSpot) -> Insight | None:
+def waits_for_all(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """asyncio.wait in a loop over all tasks that are left: each call adds a callback to each, and removes it."""
     waits = counted_function(document, "wait", _ASYNCIO)
     made = counted_function(document, "create_task", ("/asyncio/base_events.py",))
@@ -172,7 +172,7 @@ def _calls_of(document: RunDocument, name: re.Pattern[str]) -> int:
 # ------------------------------------------------------------ made for nothing
 
 
-def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
+def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """What is made for messages of a log whose level is off, in the line of the message or in functions below it."""
     logged = counted_function(document, "_log", _LOGGING)
     written = (logged.calls or 0) if logged is not None else 0
@@ -203,7 +203,7 @@ def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
     return None
 
 
-def _asking(document: RunDocument, spot: HotSpot, name: str, edges: list[Hotspot]) -> float:
+def _asking(document: RunDocument, spot: CodeSpot, name: str, edges: list[Hotspot]) -> float:
     """Return the share (0..1) of a place's time in the logger itself, which finds that nothing is to be written.
 
     A text in the line has no call of its own: the sampler sees it where the logger is called, and cProfile does not.
@@ -217,7 +217,7 @@ def _asking(document: RunDocument, spot: HotSpot, name: str, edges: list[Hotspot
 # ------------------------------------------------------------ asking without a pause
 
 
-def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
+def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """A loop that asks without a pause whether another thread is done, and takes the interpreter's lock for it."""
     spins = spot.code.find("spin") if spot.code is not None else ()
     threads = profile_of(document, "sampled-threads")
@@ -290,7 +290,7 @@ def _idle_lines(
     return spins if nothing > FOUND_NOTHING * asks and found < asks / 2 else None
 
 
-def _mostly_asks(document: RunDocument, spot: HotSpot, name: str) -> bool:
+def _mostly_asks(document: RunDocument, spot: CodeSpot, name: str) -> bool:
     """Return whether the loop turns so fast that it can do nothing else but ask."""
     own = counted_function(document, last_name(spot.where.function or ""), (with_slashes(spot.where.file),))
     edges = [one for one in calls_from(document, spot) if one.callee and one.callee.function == name]
@@ -306,7 +306,7 @@ _POWERS = re.compile(
 )
 
 
-def general_power(document: RunDocument, spot: HotSpot) -> Insight | None:
+def general_power(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return an array to the power of a small number, which is a few multiplications, by the function for any power."""
     functions = profile_of(document, "functions")
     if functions is None or functions.total <= 0 or spot.code is None:
@@ -350,7 +350,7 @@ def _product(name: str, exponent: str) -> str:
 DEEP = 8  # generators that an item goes up through, on average: a balanced tree of some hundred has fewer
 
 
-def nested_generators(document: RunDocument, spot: HotSpot) -> Insight | None:
+def nested_generators(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a generator that yields from itself: each item goes up through one generator for each level."""
     here = (spot.where.file, spot.where.function)
     lines = [one for one in document.hot_spots if (one.where.file, one.where.function) == here]
@@ -377,7 +377,7 @@ def nested_generators(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def _at_least(spot: HotSpot) -> str:
+def _at_least(spot: CodeSpot) -> str:
     return "at least " if spot.partial else ""
 
 

@@ -17,7 +17,7 @@ from profkit.analysis.judge.rules.spots import LOOKS, REPEATED, SEVERAL, Find, c
 from profkit.analysis.stacks.source import LONGEST_TEXT
 from profkit.core.formatting import percent_text
 from profkit.core.tables import load_yaml
-from profkit.core.types import CodeLine, HotSpot, Hotspot, Insight, LineCode, RunDocument
+from profkit.core.types import CodeLine, CodeSpot, Hotspot, Insight, LineCode, RunDocument
 
 TABLE = Path(__file__).with_name("costly_functions.yaml")
 
@@ -53,7 +53,7 @@ class CostlyFunction:
         names = (function.function, last_name(function.function))
         return not self.functions or any(name in names for name in self.functions)
 
-    def fits(self, document: RunDocument, spot: HotSpot) -> bool:
+    def fits(self, document: RunDocument, spot: CodeSpot) -> bool:
         """Return whether the place has what the row asks for beside the time in its functions."""
         text = spot.code.text if spot.code is not None else ""
         below = [_in_file(one) for one in spot.below]
@@ -71,14 +71,14 @@ class CostlyFunction:
         )
 
 
-def _lacks(spot: HotSpot, pattern: str) -> bool:
+def _lacks(spot: CodeSpot, pattern: str) -> bool:
     """Return whether all of a place's statement is known, and has nothing that matches."""
     text, statement = (spot.code.text, spot.code.statement) if spot.code is not None else ("", "")
     is_cut = len(text) >= LONGEST_TEXT or text.count("(") != text.count(")")
     return (bool(statement) or not is_cut) and re.search(pattern, f"{text}\n{statement}") is None
 
 
-def _asks_the_same(spot: HotSpot, named: str) -> bool:
+def _asks_the_same(spot: CodeSpot, named: str) -> bool:
     """Return whether the calls of a line whose last names match are the same again, not each about another thing.
 
     Where they depend on what the function is given, the loop that calls it gives the same, or the looks at its
@@ -97,7 +97,7 @@ def _asks_the_same(spot: HotSpot, named: str) -> bool:
     return not varying or few or _is_given_the_same(spot, code)
 
 
-def _is_given_the_same(spot: HotSpot, code: LineCode) -> bool:
+def _is_given_the_same(spot: CodeSpot, code: LineCode) -> bool:
     """Whether the loop that calls the function of a place gives it the same for all parameters that the line needs."""
     needed = {one.how for one in code.find("parameter")}
     given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
@@ -116,7 +116,7 @@ def _in_file(function: CodeLine | Hotspot) -> str:
     return f"{with_slashes(function.file)}:{function.function}"
 
 
-def _is_given(spot: HotSpot, text: str, types: str) -> bool:
+def _is_given(spot: CodeSpot, text: str, types: str) -> bool:
     """Return whether a variable of such a type is an argument of a call, or an index, on the line."""
     return any(
         re.match(types, held.type) and re.search(rf"[\[(,=]\s*{re.escape(name)}\s*[\],)]", text)
@@ -124,7 +124,7 @@ def _is_given(spot: HotSpot, text: str, types: str) -> bool:
     )
 
 
-def _seconds_of_each(spot: HotSpot) -> float:
+def _seconds_of_each(spot: CodeSpot) -> float:
     """Return how long one call at a place takes, 0 where that is not known; cProfile does not see all functions
     in C.
     """
@@ -135,7 +135,7 @@ def _seconds_of_each(spot: HotSpot) -> float:
     return spot.seconds / times if times else 0.0
 
 
-def _sizes(spot: HotSpot, text: str) -> list[int]:
+def _sizes(spot: CodeSpot, text: str) -> list[int]:
     """Return how many elements the variables have that a line names."""
     return [
         held.length or 0
@@ -165,17 +165,17 @@ def costly_functions() -> tuple[CostlyFunction, ...]:
     )
 
 
-def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:
+def costly_helper(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return the function of the table that takes most of a place's time."""
     return _costliest(document, spot, costly_functions())
 
 
-def costly_caller(document: RunDocument, spot: HotSpot) -> Insight | None:
+def costly_caller(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return the same of a line whose library calls a function of the program again and again, which takes the time."""
     return _costliest(document, spot, (row for row in costly_functions() if row.outer))
 
 
-def _costliest(document: RunDocument, spot: HotSpot, rows: Iterable[CostlyFunction]) -> Insight | None:
+def _costliest(document: RunDocument, spot: CodeSpot, rows: Iterable[CostlyFunction]) -> Insight | None:
     """Return the row that is proved at a place by most of its time."""
     proofs = ((row, _share_in(row, spot)) for row in rows)
     found = [(row, *proof) for row, proof in proofs if proof is not None]
@@ -196,7 +196,7 @@ def _costliest(document: RunDocument, spot: HotSpot, rows: Iterable[CostlyFuncti
     return None
 
 
-def _share_in(row: CostlyFunction, spot: HotSpot) -> tuple[float, CodeLine | None] | None:
+def _share_in(row: CostlyFunction, spot: CodeSpot) -> tuple[float, CodeLine | None] | None:
     """Return the share of a place's time in functions of a row, with the one that has most; None where that is little.
 
     A function in C has no samples of its own: the place's time is its, where the place calls nothing else.
@@ -215,7 +215,7 @@ def _value(one: CodeLine) -> float:
     return one.value
 
 
-def _is_rare(document: RunDocument, row: CostlyFunction, spot: HotSpot, function: CodeLine | None) -> bool:
+def _is_rare(document: RunDocument, row: CostlyFunction, spot: CodeSpot, function: CodeLine | None) -> bool:
     """Return whether a count says that it is done a few times alone."""
     calls = spot.under.calls if spot.under is not None else None
     if function is not None:

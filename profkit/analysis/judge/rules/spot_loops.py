@@ -23,7 +23,7 @@ from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, forms_of
 from profkit.analysis.necessary_work.work import broadcast_shape
 from profkit.analysis.stacks.line_counts import count_of
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import HotSpot, Hotspot, Insight, RunDocument
+from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument
 
 CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about
 ASKS_EACH_TIME = 0.8  # queries for each look: where a cache answers most, the loop is about something else
@@ -68,7 +68,7 @@ _AGGREGATES = frozenset(
 )  # of Django: a number, which no prefetched object answers
 
 
-def is_in_loop(document: RunDocument, spot: HotSpot) -> bool:
+def is_in_loop(document: RunDocument, spot: CodeSpot) -> bool:
     """Return whether the line of a place is in a loop, or one that leads to it through functions of the program alone.
 
     Behind a library's own frame stands what calls the program anew: a request, an event.
@@ -88,7 +88,7 @@ def is_in_loop(document: RunDocument, spot: HotSpot) -> bool:
     return False
 
 
-def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
+def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return an object of a database that sends a query when it is looked at, for each item of a loop."""
     if spot.code is not None and spot.code.find("paged"):
         return None  # a query for each page of a table
@@ -133,7 +133,7 @@ _UNINDEXED = re.compile(
 )
 
 
-def unindexed_look_up(spot: HotSpot, calls: int) -> Insight | None:
+def unindexed_look_up(spot: CodeSpot, calls: int) -> Insight | None:
     """A condition of a query in the source line that no index of a column serves, where each query takes long."""
     found = _UNINDEXED.search(spot.code.text) if spot.code is not None else None
     if found is None or spot.seconds < LONG_STATEMENT * max(1, calls):
@@ -148,11 +148,11 @@ def unindexed_look_up(spot: HotSpot, calls: int) -> Insight | None:
     )
 
 
-def _at_least(spot: HotSpot, number: int) -> str:
+def _at_least(spot: CodeSpot, number: int) -> str:
     return f"{'at least ' if spot.partial else ''}{count_text(number)}"
 
 
-def _times_asked(document: RunDocument, spot: HotSpot) -> int:
+def _times_asked(document: RunDocument, spot: CodeSpot) -> int:
     """Return how often the line calls the library: as the place has it, else by what its function calls longest."""
     if spot.under is not None and spot.under.calls:
         return spot.under.calls
@@ -172,7 +172,7 @@ def _seconds(one: Hotspot) -> float:
 _PROXY = ("_callmethod", ("/multiprocessing/managers.py",))
 
 
-def message_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
+def message_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return an object that another process holds (multiprocessing.Manager): each use of it is a message and an
     answer.
     """
@@ -216,7 +216,7 @@ def message_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
 _APPLY = "/pandas/core/apply.py"
 
 
-def row_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def row_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a function that pandas calls with each row of a frame: `frame.apply(function, axis=1)`, and what it
     does.
     """
@@ -238,7 +238,7 @@ def row_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     )
 
 
-def _is_a_row(spot: HotSpot) -> bool:
+def _is_a_row(spot: CodeSpot) -> bool:
     """Return whether pandas itself called the function of a place, with a Series."""
     first = spot.callers[0] if spot.callers else None
     by_pandas = first is not None and with_slashes(first.file).endswith(_APPLY)
@@ -258,7 +258,7 @@ _PREDICTS = frozenset(
 )
 
 
-def prediction_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a model that is given a batch of one for each item, where no item needs the result of another."""
     under = spot.under
     if spot.code is None or under is None or (under.calls or 0) < MANY:
@@ -284,7 +284,7 @@ def prediction_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
 _CONVERTS = ("torch.tensor", "torch.as_tensor", "numpy.array", "numpy.asarray")
 
 
-def list_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
+def list_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a list of numbers that becomes an array or a tensor for each item, one number at a time."""
     under = spot.under
     often = (spot.calls or 0) >= MANY or is_in_loop(document, spot)
@@ -319,15 +319,15 @@ _REDUCED = frozenset({"sum", "mean", "prod", "max", "min", "any", "all", "argmin
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class _PairArray:
     """An array of all pairs of two arrays: the place where it is made, by what, and its shape."""
 
-    spot: HotSpot
+    spot: CodeSpot
     operation: NumpyOperation
     whole: Tensor
 
 
-def all_pairs(document: RunDocument, spot: HotSpot) -> Insight | None:
+def all_pairs(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return an array of all pairs of two others that is larger than any cache, and summed up at once."""
     here = (spot.where.file, spot.where.function)
     lines = [
@@ -366,7 +366,7 @@ def all_pairs(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def _operations_at(document: RunDocument, spot: HotSpot) -> tuple[NumpyOperation, ...]:
+def _operations_at(document: RunDocument, spot: CodeSpot) -> tuple[NumpyOperation, ...]:
     """Return what a line asks of NumPy, by the largest shapes that were seen."""
     counted = count_of(document, spot.where.file, spot.where.line)
     if counted is None or spot.code is None or not spot.code.statement or counted.executions < SEVERAL:
@@ -374,7 +374,7 @@ def _operations_at(document: RunDocument, spot: HotSpot) -> tuple[NumpyOperation
     return numpy_operations(spot.code.statement, forms_of(counted, max)) or ()
 
 
-def _pairs(spot: HotSpot, operations: tuple[NumpyOperation, ...]) -> _Pairs | None:
+def _pairs(spot: CodeSpot, operations: tuple[NumpyOperation, ...]) -> _PairArray | None:
     for one in operations:
         shape = broadcast_shape(one.inputs) if one.name in _ONE_BY_ONE and len(one.inputs) == 2 else None
         if shape is None:
@@ -382,7 +382,7 @@ def _pairs(spot: HotSpot, operations: tuple[NumpyOperation, ...]) -> _Pairs | No
         whole = Tensor(shape, one.inputs[0].type)
         largest = max(each.elements for each in one.inputs)
         if whole.elements >= TIMES_AS_LARGE * largest and (whole.bytes or 0.0) >= BEYOND_CACHES:
-            return _Pairs(spot, one, whole)
+            return _PairArray(spot, one, whole)
     return None
 
 
@@ -397,7 +397,7 @@ def _shape(tensor: Tensor) -> str:
 INTEGERS = "numpy.ndarray of integers"  # as the look at variables calls it
 
 
-def integer_product(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def integer_product(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a product of matrices of integers: BLAS multiplies floating-point numbers alone."""
     held = spot.variables
     for one in spot.code.find("product") if spot.code is not None else ():

@@ -14,7 +14,7 @@ from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.host import is_disturbed
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import Construct, HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
+from profkit.core.types import CodeSpot, Construct, Insight, LineSamples, Place, RunDocument, SampledTime
 
 OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
@@ -55,7 +55,7 @@ _EMBEDDED = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*")
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
-def polling(document: RunDocument, spot: HotSpot) -> Insight | None:
+def polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a program that sleeps and looks, again and again; not one that does its work at a pace, until a time."""
     code = spot.code
     if _is_compiled(document):
@@ -78,7 +78,7 @@ def _is_compiled(document: RunDocument) -> bool:
     return bool(document.sampled) and all(one.native for one in document.sampled)
 
 
-def _compiled_polling(document: RunDocument, spot: HotSpot) -> Insight | None:
+def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return the same of machine code, where perf saw many short sleeps and the loop's text does nothing but look."""
     under, code = spot.under, spot.code
     if spot.kind != "sleep" or code is None or not code.find("while") or spot.share < MUCH_SLEEP:
@@ -100,14 +100,14 @@ def _compiled_polling(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def _waiting_line(document: RunDocument, spot: HotSpot) -> LineSamples | None:
+def _waiting_line(document: RunDocument, spot: CodeSpot) -> LineSamples | None:
     """Return the samples of a place of machine code that waits."""
     where = (spot.where.file, spot.where.function, spot.where.line)
     waiting = (one for each in document.sampled for one in each.waiting if spot.kind in one.waits)
     return next((one for one in waiting if (one.file, one.function, one.line) == where), None)
 
 
-def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
+def blocked_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a call that waits inside a coroutine, or in what one calls: until it returns, no other task runs."""
     code = spot.code
     if code is None or spot.kind not in (*_BLOCKING, "input"):
@@ -128,7 +128,7 @@ def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def _coroutine_above(document: RunDocument, spot: HotSpot) -> str:
+def _coroutine_above(document: RunDocument, spot: CodeSpot) -> str:
     """Return the coroutine that most of a place's time in the main thread is spent under; empty where there is none.
 
     Empty as well where no other coroutine was seen, and none was ready to run: then nobody waits for the loop.
@@ -151,7 +151,7 @@ def _coroutine_above(document: RunDocument, spot: HotSpot) -> str:
     return name_in_file(most.function, most.file) if others or _is_crowded(document, spot) else ""
 
 
-def _is_crowded(document: RunDocument, spot: HotSpot) -> bool:
+def _is_crowded(document: RunDocument, spot: CodeSpot) -> bool:
     """Return whether something else was ready to run in the event loop for a good part of a place's time."""
     at = (spot.where.file, spot.where.function, spot.where.line)
     here = [
@@ -164,7 +164,7 @@ def _is_crowded(document: RunDocument, spot: HotSpot) -> bool:
     return wall > 0 and sum(one.crowded for one in here) >= HELD * wall
 
 
-def held_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
+def held_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """What computes within an event loop for long while something else is ready to run, as the samples saw it."""
     sampled = next((one for one in document.sampled if not one.native), None)
     if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
@@ -204,7 +204,7 @@ def held_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
+def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """One thing is waited for after the other, and nothing else is under way."""
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     function = spot.where.function
@@ -236,7 +236,7 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
 CONTENDED = 1.5  # resumptions of acquire for each release: without a wait it is one
 
 
-def _locks_around(spot: HotSpot) -> tuple[Construct, ...]:
+def _locks_around(spot: CodeSpot) -> tuple[Construct, ...]:
     """Return the `with` blocks around what is awaited: at the place, or in the coroutine that is awaited there."""
     codes = (code for code in (spot.code, spot.caller_code) if code is not None)
     return next((within for code in codes if (within := tuple(code.find("within")))), ())
@@ -252,7 +252,7 @@ def _lock_use(document: RunDocument) -> tuple[int, int]:
     )
 
 
-def _held_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
+def _held_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return what is awaited while a lock of asyncio is held for which all other tasks wait, as the sampler saw it."""
     within = _locks_around(spot)
     taken, times = _lock_use(document)
@@ -271,7 +271,7 @@ def _held_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:
+def repeated_sync(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a program that commits, or waits for the disk, after each piece that it writes."""
     names = {name.rpartition(".")[2] for name in called_names(spot)}
     counted = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
@@ -294,7 +294,7 @@ def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
+def process_per_item(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """A process is started for each item, and waited for."""
     names = called_names(spot)
     starts = next((one for one in names if one.rpartition(".")[2] in _PROCESSES), None)
@@ -320,7 +320,7 @@ def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
+def lock_held(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return what is done while a lock is held for which other threads wait."""
     if spot.code is None or not spot.code.find("within"):
         return None
@@ -344,7 +344,7 @@ def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def interpreter_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
+def interpreter_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Threads of Python that all compute: the interpreter's lock lets one of them run at a time."""
     split = document.time_split
     if spot.kind != "python" or spot.threads < 2 or split is None:
@@ -396,7 +396,7 @@ def _computing_threads(document: RunDocument) -> float:
     return computing / (runs * max(beside))
 
 
-def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
+def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a pool that spends its time on handing over work."""
     functions = next(
         (one for one in document.profiles if one.kind == "sampled-functions" and one.total > 0), None
@@ -442,7 +442,7 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def _stands_still(document: RunDocument, spot: HotSpot) -> float:
+def _stands_still(document: RunDocument, spot: CodeSpot) -> float:
     """Return the share (0..1) of a place's time in which it would compute and does not: another thread has the lock."""
     sampled = next((one for one in document.sampled if not one.native), None)
     here = [
@@ -500,7 +500,7 @@ def _pools_of(document: RunDocument) -> int:
     )
 
 
-def _is_embedded(document: RunDocument, spot: HotSpot) -> bool:
+def _is_embedded(document: RunDocument, spot: CodeSpot) -> bool:
     """Return whether the function of a place asks a database that is part of the process, as cProfile saw it."""
     profile = profile_of(document, "program-calls")
     return any(
@@ -510,7 +510,7 @@ def _is_embedded(document: RunDocument, spot: HotSpot) -> bool:
     )
 
 
-def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
+def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a query, a request or a file for each item: many calls, each short."""
     under = spot.under
     calls = (under.calls if under is not None else None) or spot.calls or 0
@@ -554,7 +554,7 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def _reads_lines(spot: HotSpot) -> bool:
+def _reads_lines(spot: CodeSpot) -> bool:
     """Return whether most of the time is in going through something that is no container: `for line in
     process.stdout`.
     """
@@ -562,7 +562,7 @@ def _reads_lines(spot: HotSpot) -> bool:
     return spot.share >= MOST and any(name not in spot.variables for name in names)
 
 
-def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
+def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Reads and writes of a few bytes: the kernel is entered for each."""
     split = document.time_split
     names = {name.rpartition(".")[2] for name in called_names(spot)}
@@ -621,7 +621,7 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     share = min(1.0, more / sampled.wall) if sampled.wall > 0 else 0.0
     waited = any(waits.rank_waits.get(rank, 0.0) for rank in others)
     where = f", while the others wait in line {waits.line}, {function_name(waits.function)}" if waited else ""
-    spot = HotSpot(
+    spot = CodeSpot(
         share, more, "python", Place(function=line.function, file=line.file, line=line.line), code=line.code
     )
     yield say(

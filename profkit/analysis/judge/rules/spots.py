@@ -17,7 +17,7 @@ from profkit.analysis.hot_spots import DOES, is_below, outer_spots
 from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import Construct, Gain, HotSpot, Insight, Place, RunDocument, Variable
+from profkit.core.types import CodeSpot, Construct, Gain, Insight, Place, RunDocument, Variable
 
 FIRST = 0.1  # of the wall time: a place with less is no first answer
 OTHER = 0.1  # a pattern at another place is worth saying from here on
@@ -62,7 +62,7 @@ _TEXTS = (
 _COPIED_BY_SLICES = ("bytes", "str", "bytearray", "list", "tuple")
 OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
 
-Find: TypeAlias = Callable[[RunDocument, HotSpot], "Insight | None"]
+Find: TypeAlias = Callable[[RunDocument, CodeSpot], "Insight | None"]
 
 
 def count_text(number: int, word: str = "") -> str:
@@ -71,7 +71,7 @@ def count_text(number: int, word: str = "") -> str:
 
 
 def say(
-    spot: HotSpot,
+    spot: CodeSpot,
     rule: str,
     title: str,
     evidence: str,
@@ -96,7 +96,7 @@ def say(
     )
 
 
-def called_names(spot: HotSpot) -> list[str]:
+def called_names(spot: CodeSpot) -> list[str]:
     """Return what the source line of a spot calls."""
     return [one.name for one in spot.code.find("call")] if spot.code is not None else []
 
@@ -104,7 +104,7 @@ def called_names(spot: HotSpot) -> list[str]:
 _CHEAP = frozenset({"append", "add", "len", "float", "int", "abs", "round", "range", "get", "print"})
 
 
-def takes_the_time(spot: HotSpot, function: str) -> bool:
+def takes_the_time(spot: CodeSpot, function: str) -> bool:
     """Return whether a function that is written in C is what a line spends its time in: nothing else there is a
     long call.
     """
@@ -114,7 +114,7 @@ def takes_the_time(spot: HotSpot, function: str) -> bool:
     return {last_name(name) for name in called_names(spot)} <= _CHEAP | {function}
 
 
-def calls_text(spot: HotSpot) -> str:
+def calls_text(spot: CodeSpot) -> str:
     """`2,000 calls of Connection.execute of libsqlite3, 0.37 ms each`, as far as it is known."""
     under, least = spot.under, "at least " if spot.partial else ""
     if under is None or not under.name:
@@ -146,7 +146,7 @@ _COSTS = re.compile(
 )
 
 
-def own_warning(document: RunDocument, spot: HotSpot) -> Insight | None:
+def own_warning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return what a library itself says of the line, in its own words: of what costs time alone."""
     for one in document.warnings:
         same_file = PurePath(document.workload.folder, one.file) == PurePath(
@@ -167,7 +167,7 @@ def own_warning(document: RunDocument, spot: HotSpot) -> Insight | None:
     return None
 
 
-def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a collection that is searched or shifted element by element."""
     constructs = spot.code.constructs if spot.code is not None else ()
     for one in constructs:
@@ -182,7 +182,7 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return None
 
 
-def _is_gone_through(spot: HotSpot, one: Construct, held: Variable) -> bool:
+def _is_gone_through(spot: CodeSpot, one: Construct, held: Variable) -> bool:
     """Return whether a search looks at one element after the other, at many of them, and does so often."""
     length = held.length or 0
     if one.kind == "contains" and held.type.startswith(("numpy.ndarray", "pandas.")):
@@ -203,7 +203,7 @@ def _is_gone_through(spot: HotSpot, one: Construct, held: Variable) -> bool:
     return often and held.type.startswith(_TREES)
 
 
-def _stays_in_calls(spot: HotSpot, name: str) -> bool:
+def _stays_in_calls(spot: CodeSpot, name: str) -> bool:
     """Return whether a name is no parameter, or the loop that calls the function gives the same each time."""
     places = (
         [one.how for one in spot.code.find("parameter") if one.name == name] if spot.code is not None else []
@@ -213,7 +213,7 @@ def _stays_in_calls(spot: HotSpot, name: str) -> bool:
     return all(any(one.name == function and at in one.how.split() for one in given) for at in places)
 
 
-def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
+def _searched(spot: CodeSpot, one: Construct, held: Variable) -> Insight:
     """Return what is searched element by element, and what finds it at once."""
     size = f" of {count_text(held.length)}" if held.length and held.length > 0 else ""
     front = one.how in ("pop", "insert")
@@ -252,7 +252,7 @@ def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
     )
 
 
-def _copied_rest(spot: HotSpot, cut: Construct, held: Variable) -> Insight:
+def _copied_rest(spot: CodeSpot, cut: Construct, held: Variable) -> Insight:
     """Return what is read from its front and made anew of its rest each time."""
     return say(
         spot,
@@ -264,7 +264,7 @@ def _copied_rest(spot: HotSpot, cut: Construct, held: Variable) -> Insight:
     )
 
 
-def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def made_for_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a list or a set that is made for a single search."""
     made = spot.code.find("contains-made") if spot.code is not None else ()
     if not made:
@@ -279,7 +279,7 @@ def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # 
     )
 
 
-def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a list that stays, and is sorted again with each change."""
     for one in spot.code.find("sorts") if spot.code is not None else ():
         held = spot.variables.get(one.name)
@@ -301,13 +301,13 @@ def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return None
 
 
-def is_often(spot: HotSpot, held: Variable) -> bool:
+def is_often(spot: CodeSpot, held: Variable) -> bool:
     """Whether a place goes through what it holds many times, by counts or by the time that each needs at most."""
     counted = max(spot.calls or 0, spot.executions or 0) >= MANY
     return counted or (held.length is not None and spot.seconds >= MANY * held.length * EACH_ELEMENT)
 
 
-def object_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Arithmetic on an array of NumPy that holds objects of Python."""
     text = spot.code.text if spot.code is not None else ""
     name = next((name for name, one in spot.variables.items() if one.type == OBJECTS and name in text), None)
@@ -321,7 +321,7 @@ def object_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     )
 
 
-def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def known_text(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
     if spot.code is None or (spot.calls or 0) < MANY:
         return None
@@ -329,7 +329,7 @@ def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa:
     return say(spot, found[1], found[2], calls_text(spot)) if found is not None else None
 
 
-def mask_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a table whose rows are all compared again for each group that a loop takes from it."""
     for one in spot.code.find("mask") if spot.code is not None else ():
         held = spot.variables.get(one.name)
@@ -347,7 +347,7 @@ def mask_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return None
 
 
-def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def growing_copy(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a text or an array that is copied to add to it."""
     for one in spot.code.find("grow") if spot.code is not None else ():
         held = spot.variables.get(one.name)
@@ -380,7 +380,7 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     return None
 
 
-def _summed_lists(spot: HotSpot, name: str, held: Variable) -> Insight:
+def _summed_lists(spot: CodeSpot, name: str, held: Variable) -> Insight:
     """Lists that are joined by `sum(lists, [])`, which copies all that it has so far for each of them."""
     return say(
         spot,
@@ -391,7 +391,7 @@ def _summed_lists(spot: HotSpot, name: str, held: Variable) -> Insight:
     )
 
 
-def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Elements of an array, a tensor or a frame, one by one from a loop of Python."""
     code = spot.code
     if code is None or code.loop is None or spot.kind not in ("python", "library"):
@@ -424,7 +424,7 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     return None
 
 
-def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a pure recursion that gets the same arguments again, or a text that is parsed again and again."""
     code = spot.code
     if code is None:
@@ -471,7 +471,7 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return None
 
 
-def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def backtracking(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a regular expression of which one match takes as long as thousands of others, or that trims a text."""
     for one in spot.code.find("pattern") if spot.code is not None else ():
         if one.how in ("sub", "subn") and _TRIMS.fullmatch(one.name):
@@ -500,7 +500,7 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     return None
 
 
-def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:
+def unused_import(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return the import that takes most of the time, where nothing that ran uses it."""
     if spot.under is None:
         return None
@@ -524,7 +524,7 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def _functions_that_need(document: RunDocument, spot: HotSpot) -> list[str]:
+def _functions_that_need(document: RunDocument, spot: CodeSpot) -> list[str]:
     """Return the functions that alone use what is imported, where cProfile saw the whole run and none of them in it."""
     how = next((one.how for one in spot.code.find("import")), "") if spot.code is not None else ""
     counted = profile_of(document, "own-time")
@@ -535,11 +535,11 @@ def _functions_that_need(document: RunDocument, spot: HotSpot) -> list[str]:
     return [] if ran & set(names) else names
 
 
-def _is_unused(spot: HotSpot) -> bool:
+def _is_unused(spot: CodeSpot) -> bool:
     return spot.code is not None and any(one.how == "unused" for one in spot.code.find("import"))
 
 
-def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
+def collecting(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return the garbage collector looks through all objects again and again, each time while this place runs."""
     sampled = next((one for one in document.sampled if not one.native), None)
     if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
@@ -572,7 +572,7 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def place_alone(spot: HotSpot) -> Insight:
+def place_alone(spot: CodeSpot) -> Insight:
     """Return the spot as the answer: where, how much, what is under it."""
     name = place_name(spot.where)
     name = "the top level" if name in ("", "top level") else name
@@ -590,7 +590,7 @@ def place_alone(spot: HotSpot) -> Insight:
     )
 
 
-def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
+def exceptions(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a function that raises and catches so often that this is what takes its time."""
     raised = profile_of(document, "raises")
     place = spot.where.function, spot.where.file
@@ -637,7 +637,7 @@ PATTERNS: tuple[Find, ...] = (
 )
 
 
-def pattern_of(document: RunDocument, spot: HotSpot, patterns: tuple[Find, ...]) -> Insight | None:
+def pattern_of(document: RunDocument, spot: CodeSpot, patterns: tuple[Find, ...]) -> Insight | None:
     """Return the pattern that is proved at a spot and explains most of its time; of equals the first."""
     proved = [found for find in patterns if (found := find(document, spot)) is not None]
     return max(proved, key=lambda one: one.gain.at_most if one.gain is not None else 0.0, default=None)
@@ -673,7 +673,7 @@ def spot_insights(
     yield from (one for _, one in sorted(found, key=lambda each: -_at_most(each[1])))
 
 
-def _needless_imports(document: RunDocument, spots: Sequence[HotSpot]) -> list[tuple[HotSpot, Insight]]:
+def _needless_imports(document: RunDocument, spots: Sequence[CodeSpot]) -> list[tuple[CodeSpot, Insight]]:
     """Return the imports that can be left out, where importing takes long enough."""
     imports = [spot for spot in spots if spot.kind == "import"]
     if sum(spot.share for spot in imports) < IMPORTS:
@@ -682,11 +682,11 @@ def _needless_imports(document: RunDocument, spots: Sequence[HotSpot]) -> list[t
     return [(spot, insight) for spot, insight in found if insight is not None]
 
 
-def _joined(found: list[tuple[HotSpot, Insight]]) -> list[tuple[HotSpot, Insight]]:
+def _joined(found: list[tuple[CodeSpot, Insight]]) -> list[tuple[CodeSpot, Insight]]:
     """Return the findings without those that say the same of one line because of several places: what they win
     adds up.
     """
-    kept: dict[tuple[str, Place], tuple[HotSpot, Insight]] = {}
+    kept: dict[tuple[str, Place], tuple[CodeSpot, Insight]] = {}
     for spot, one in found:
         before = kept.get((one.rule, one.where))
         if before is not None and before[1].gain is not None:
@@ -702,8 +702,8 @@ def _at_most(one: Insight) -> float:
 
 
 def _without_smaller(
-    document: RunDocument, found: list[tuple[HotSpot, Insight]], outer: Insight
-) -> list[tuple[HotSpot, Insight]]:
+    document: RunDocument, found: list[tuple[CodeSpot, Insight]], outer: Insight
+) -> list[tuple[CodeSpot, Insight]]:
     """The findings that are not below a line whose own finding explains as much, and none that says the same there.
 
     A place alone, which says no change, goes where the line explains most of it.

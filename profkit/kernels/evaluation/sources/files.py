@@ -17,7 +17,7 @@ from profkit.kernels.evaluation.sources.modules import find_function, load_modul
 from profkit.kernels.evaluation.sources.names import (
     SUFFIX,
     LoadError,
-    Named,
+    NameMeaning,
     choose_file,
     encode_name,
     folder_meaning,
@@ -81,7 +81,7 @@ class DirectorySource(KernelSource):
     def __init__(self, root: Path) -> None:
         self._root = root
         # By overload; one of the overload itself goes first.
-        self._folders: dict[str, tuple[Path, Named]] = {}
+        self._folders: dict[str, tuple[Path, NameMeaning]] = {}
         self._functions: dict[str, Kernel] = {}
         places, remarks = dict[str, str](), list[Fact]()
         for folder in kernel_folders(root):
@@ -91,7 +91,7 @@ class DirectorySource(KernelSource):
                     remarks.append(_unknown(folder.name))
                 continue
             place = str(folder)
-            named: Mapping[str, Named] = {meaning.main: meaning}
+            named: Mapping[str, NameMeaning] = {meaning.main: meaning}
             with suppress(LoadError):  # loading it says what is wrong
                 place = str(file := choose_file(folder))
                 named = _named_in(file, meaning)
@@ -113,13 +113,13 @@ class DirectorySource(KernelSource):
         return self._functions[operation]
 
 
-def _named_in(file: Path, meaning: Named) -> Mapping[str, Named]:
+def _named_in(file: Path, meaning: NameMeaning) -> Mapping[str, NameMeaning]:
     """Return by overload what a folder's file has kernels for: the folder's, and others of its operation.
 
     Raises LoadError where it cannot be read.
     """
     text = read_text(file)
-    named: dict[str, Named] = {}
+    named: dict[str, NameMeaning] = {}
     for stem in () if meaning.overload else text.implementations():
         with suppress(UsageError):
             each = name_meaning(stem)

@@ -35,7 +35,7 @@ _MOST_CALLED = {
 
 
 @dataclass(frozen=True)
-class Named:
+class NameMeaning:
     """The meaning of a name: one overload (`add.Tensor`), or all of an operation (`add`; empty `overload`)."""
 
     operation: str
@@ -66,15 +66,15 @@ def known_overloads() -> Mapping[str, tuple[str, ...]]:
 
 
 @cache
-def _encoded() -> Mapping[str, Named]:
+def _encoded() -> Mapping[str, NameMeaning]:
     """Return every name that a folder can have.
 
     Names are looked up here, never decoded: `__lshift__.Scalar` cannot be.
     """
-    names = {operation: Named(operation) for operation in known_overloads()}
+    names = {operation: NameMeaning(operation) for operation in known_overloads()}
     for operation, overloads in known_overloads().items():
         for overload in overloads:
-            names[encode_name(f"{operation}.{overload}")] = Named(operation, overload)
+            names[encode_name(f"{operation}.{overload}")] = NameMeaning(operation, overload)
     return names
 
 
@@ -83,12 +83,12 @@ def encode_name(name: str) -> str:
     return name.replace(".", "__")
 
 
-def folder_meaning(folder: str) -> Named | None:
+def folder_meaning(folder: str) -> NameMeaning | None:
     """Return the overload or operation that a folder is named after; None where there is none."""
     return _encoded().get(folder)
 
 
-def name_meaning(name: str) -> Named:
+def name_meaning(name: str) -> NameMeaning:
     """Return what a user means by `aten::add.Tensor`, `add.Tensor`, `add__Tensor` or `add`.
 
     Raises UsageError with similar names for what PyTorch does not have.
@@ -110,7 +110,7 @@ def without_prefix(name: str) -> str:
     return name
 
 
-def function_stems(meaning: Named) -> tuple[str, ...]:
+def function_stems(meaning: NameMeaning) -> tuple[str, ...]:
     """Return how the name of its kernel may begin, the full name first: `add__Tensor`, `add`; the same for `add`."""
     return tuple(dict.fromkeys((encode_name(meaning.name), encode_name(meaning.main), meaning.operation)))
 

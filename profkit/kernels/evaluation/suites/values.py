@@ -37,7 +37,7 @@ Kind = Literal[
 
 
 @dataclass(frozen=True)
-class Values:
+class ArgumentValues:
     """The values of one argument. `below`: indices are less than it."""
 
     kind: Kind
@@ -45,60 +45,64 @@ class Values:
     dim: int | None = None
 
 
-Named = Mapping[str, Any]  # the arguments of a call by their names in the schema
-_Rule = Callable[[Named], Values]
+NamedArguments = Mapping[str, Any]  # the arguments of a call by their names in the schema
+_Rule = Callable[[NamedArguments], ArgumentValues]
 
 
 def _size(of: str, dim: int) -> _Rule:
     """Return a rule for indices into dimension `dim` of the argument `of`."""
-    return lambda named: Values("index", named[of].shape[dim])
+    return lambda named: ArgumentValues("index", named[of].shape[dim])
 
 
 def _along_dim(kind: Kind = "index") -> _Rule:
     """Return a rule for indices into the dimension `dim` of the call."""
 
-    def rule(named: Named) -> Values:
+    def rule(named: NamedArguments) -> ArgumentValues:
         shape, dim = named["self"].shape, int(named["dim"])
-        return Values(kind, shape[dim] if shape else 1, dim)
+        return ArgumentValues(kind, shape[dim] if shape else 1, dim)
 
     return rule
 
 
 def _last_dimensions(of: str, count: int) -> _Rule:
     """Return a rule for flat indices into the last `count` dimensions of the argument `of`."""
-    return lambda named: Values("index", math.prod(named[of].shape[-count:]))
+    return lambda named: ArgumentValues("index", math.prod(named[of].shape[-count:]))
 
 
-def _classes(named: Named) -> Values:
+def _classes(named: NamedArguments) -> ArgumentValues:
     """Return the values of class numbers of `self`."""
     shape = named["self"].shape
-    return Values("index", shape[1] if len(shape) > 1 else shape[0])
+    return ArgumentValues("index", shape[1] if len(shape) > 1 else shape[0])
 
 
 # Argument, rule, and the operations (without overload and trailing underscore) that have it.
-_TABLE: tuple[tuple[str, _Rule | Values, str], ...] = (
+_TABLE: tuple[tuple[str, _Rule | ArgumentValues, str], ...] = (
     ("index", _along_dim(), "gather gather_backward scatter_add scatter_reduce index_select index_add"),
     ("index", _along_dim(), "index_reduce index_fill"),
     ("index", _along_dim("distinct"), "scatter index_copy"),  # of two values for one place either may win
-    ("index", lambda named: Values("index", named["self"].elements), "take"),
-    ("index", lambda named: Values("distinct", named["self"].elements), "put"),
+    ("index", lambda named: ArgumentValues("index", named["self"].elements), "take"),
+    ("index", lambda named: ArgumentValues("distinct", named["self"].elements), "put"),
     ("indices", _size("weight", 0), "embedding _embedding_bag"),
-    ("offsets", lambda named: Values("sorted", named["indices"].elements + 1), "_embedding_bag"),
+    ("offsets", lambda named: ArgumentValues("sorted", named["indices"].elements + 1), "_embedding_bag"),
     ("indices", _size("self", 0), "embedding_renorm"),
-    ("indices", lambda named: Values("index", int(named["num_weights"])), "embedding_dense_backward"),
+    ("indices", lambda named: ArgumentValues("index", int(named["num_weights"])), "embedding_dense_backward"),
     ("target", _classes, "nll_loss nll_loss_forward nll_loss_backward nll_loss2d_forward"),
     ("target", _classes, "nll_loss2d_backward multi_margin_loss multi_margin_loss_backward"),
     ("indices", _last_dimensions("self", 2), "max_pool2d_with_indices_backward adaptive_max_pool2d_backward"),
     ("indices", _last_dimensions("self", 3), "max_pool3d_with_indices_backward adaptive_max_pool3d_backward"),
-    ("sorted_sequence", Values("sorted"), "searchsorted"),
-    ("boundaries", Values("sorted"), "bucketize"),
-    ("self", Values("index", 64), "bincount"),
-    ("grid", Values("signed-fraction"), "grid_sampler_2d grid_sampler_2d_backward"),
-    ("grid", Values("signed-fraction"), "grid_sampler_3d grid_sampler_3d_backward"),
-    ("self", Values("fraction"), "binary_cross_entropy binary_cross_entropy_backward"),
-    ("target", Values("fraction"), "binary_cross_entropy binary_cross_entropy_backward"),
-    ("self", lambda named: Values("normal" if _is_whole(named.get("exponent")) else "positive"), "pow"),
-    ("tensor2", Values("positive"), "addcdiv _foreach_addcdiv"),
+    ("sorted_sequence", ArgumentValues("sorted"), "searchsorted"),
+    ("boundaries", ArgumentValues("sorted"), "bucketize"),
+    ("self", ArgumentValues("index", 64), "bincount"),
+    ("grid", ArgumentValues("signed-fraction"), "grid_sampler_2d grid_sampler_2d_backward"),
+    ("grid", ArgumentValues("signed-fraction"), "grid_sampler_3d grid_sampler_3d_backward"),
+    ("self", ArgumentValues("fraction"), "binary_cross_entropy binary_cross_entropy_backward"),
+    ("target", ArgumentValues("fraction"), "binary_cross_entropy binary_cross_entropy_backward"),
+    (
+        "self",
+        lambda named: ArgumentValues("normal" if _is_whole(named.get("exponent")) else "positive"),
+        "pow",
+    ),
+    ("tensor2", ArgumentValues("positive"), "addcdiv _foreach_addcdiv"),
 )
 _RULES = {(operation, name): rule for name, rule, operations in _TABLE for operation in operations.split()}
 _POSITIVE_INPUT = {
@@ -126,13 +130,13 @@ def operation_base(operation: str) -> str:
     return base if base.endswith("__") else base.rstrip("_") or base
 
 
-def find_values(operation: str, name: str, form: TensorForm, named: Named) -> Values:
+def find_values(operation: str, name: str, form: TensorForm, named: NamedArguments) -> ArgumentValues:
     """Return what the tensor `name` of a call may hold; `named` are all its arguments. Raises Skip."""
     base = operation_base(operation)
     rule = _RULES.get((base, name))
     if rule is not None:
         try:
-            values = rule if isinstance(rule, Values) else rule(named)
+            values = rule if isinstance(rule, ArgumentValues) else rule(named)
         except (KeyError, IndexError, AttributeError, TypeError, ValueError):
             raise Skip(Fact.of("unknown-range", name=name)) from None
         if values.kind in ("index", "distinct") and values.below < 1 and form.elements:
@@ -141,24 +145,24 @@ def find_values(operation: str, name: str, form: TensorForm, named: Named) -> Va
     if form.dtype in _INTEGERS:
         return _find_integers(base, name)
     if name in _POSITIVE_NAMES or name in _POSITIVE_LISTS:
-        return Values("positive")
+        return ArgumentValues("positive")
     if name == "self":
         if base in _POSITIVE_INPUT:
-            return Values("positive")
+            return ArgumentValues("positive")
         if base in _FRACTION_INPUT:
-            return Values("signed-fraction")
-    return Values("normal")
+            return ArgumentValues("signed-fraction")
+    return ArgumentValues("normal")
 
 
-def _find_integers(base: str, name: str) -> Values:
+def _find_integers(base: str, name: str) -> ArgumentValues:
     """Return what an integer tensor may hold. Raises Skip for an index whose range is unknown."""
     if any(word in name for word in _INDEX_NAMES):
         raise Skip(Fact.of("unknown-range", name=name))
     if base in _DIVISIONS and name == "other":
-        return Values("nonzero")
+        return ArgumentValues("nonzero")
     if base in _SHIFTS and name == "other":
-        return Values("index", 7)
-    return Values("any")
+        return ArgumentValues("index", 7)
+    return ArgumentValues("any")
 
 
 MEMORY_SHARE = 0.5  # of what is free, for one test
@@ -270,7 +274,7 @@ class _Maker:
 
         return replace_tensors(value, tensor)
 
-    def _tensor(self, stream: str, form: TensorForm, values: Values) -> torch.Tensor:
+    def _tensor(self, stream: str, form: TensorForm, values: ArgumentValues) -> torch.Tensor:
         """Make one tensor, with special numbers spread over it where wanted."""
         made = self._contents(stream, form, values)
         if self._special and made.is_floating_point() and made.numel() >= len(SPECIAL):
@@ -286,7 +290,7 @@ class _Maker:
         stride = form.stride or _row_major(form.shape)
         size = form.offset + form.extent
         # Between the elements lies what a kernel must not read as theirs.
-        storage = self._contents(f"{stream} around", TensorForm((size,), form.dtype), Values("any"))
+        storage = self._contents(f"{stream} around", TensorForm((size,), form.dtype), ArgumentValues("any"))
         tensor = storage.as_strided(form.shape, stride, form.offset)
         if 0 not in form.shape and 0 not in (
             step for step, length in zip(stride, form.shape, strict=True) if length > 1
@@ -303,7 +307,7 @@ class _Maker:
         generator.manual_seed((self._seed * 0x9E3779B97F4A7C15 + zlib.crc32(stream.encode())) & (2**63 - 1))
         return generator
 
-    def _contents(self, stream: str, form: TensorForm, values: Values) -> torch.Tensor:
+    def _contents(self, stream: str, form: TensorForm, values: ArgumentValues) -> torch.Tensor:
         """Draw a contiguous tensor of the values."""
         dtype, shape, generator = _torch_dtype(form.dtype), form.shape, self._generator(stream)
         if dtype == torch.bool:
@@ -325,7 +329,7 @@ class _Maker:
         return drawn.to(dtype)
 
     def _integers(
-        self, form: TensorForm, values: Values, generator: torch.Generator, dtype: torch.dtype
+        self, form: TensorForm, values: ArgumentValues, generator: torch.Generator, dtype: torch.dtype
     ) -> torch.Tensor:
         """Draw a tensor of integers of the values."""
         shape = form.shape
@@ -366,12 +370,12 @@ class _Maker:
         made: list[Any] = [None] * len(forms)
         for at, form in enumerate(forms):
             if form is not None and form.dtype == "bool":
-                made[at] = self._tensor(f"indices {at}", form, Values("any"))
+                made[at] = self._tensor(f"indices {at}", form, ArgumentValues("any"))
         for position, (at, form) in enumerate(whole):
             if places is not None:
                 made[at] = places[position].to(_torch_dtype(form.dtype))
             else:
-                made[at] = self._tensor(f"indices {at}", form, Values("index", limits[position]))
+                made[at] = self._tensor(f"indices {at}", form, ArgumentValues("index", limits[position]))
         return made
 
 
@@ -385,7 +389,7 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _distinct(shape: tuple[int, ...], values: Values, generator: torch.Generator) -> torch.Tensor:
+def _distinct(shape: tuple[int, ...], values: ArgumentValues, generator: torch.Generator) -> torch.Tensor:
     """Draw indices of which no two along `dim` are equal (None: no two at all), as long as there are enough."""
     elements = math.prod(shape)
     if not shape or values.dim is None:

@@ -15,7 +15,7 @@ from profkit.reporting.view import (
     Block,
     DataTable,
     Item,
-    Items,
+    ItemList,
     Section,
     Span,
     Status,
@@ -58,14 +58,14 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
             Span(difference_line(difference), status=Status.FAIL if difference.tier == "must" else None)
             for difference in comparison.differences
         )
-        yield Section("Not alike", (Items(lines),))
+        yield Section("Not alike", (ItemList(lines),))
     yield from _changed(comparison)
     items = tuple(
         Item(cause_text(cause), (soft("; ".join(evidence_texts(cause))),) if cause.evidence else ())
         for cause in comparison.causes
     )
     if items:
-        yield Section("Why, as far as the counters show it", (Items(items[:_MOST]),))
+        yield Section("Why, as far as the counters show it", (ItemList(items[:_MOST]),))
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)
@@ -112,7 +112,7 @@ def _blamed(lines: Sequence[BlamedLine]) -> Iterator[Block]:
             for line in lines[:_MOST_LINES]
         )
         title = "Changed lines in what became slower, the likeliest first"
-        yield Section(title, (Items(tuple(items)),))
+        yield Section(title, (ItemList(tuple(items)),))
 
 
 def blamed_text(line: BlamedLine) -> Text:
@@ -197,7 +197,7 @@ def _title_of(change: Change) -> str:
 def _undecided(comparison: Comparison) -> Iterator[Block]:
     lines = [f"{_title_of(c)}: {change_text(c)}" for c in _of_metrics(comparison, "ambiguous")]
     if lines:
-        yield Section(f"{plural(len(lines), 'metric')} not decided", (Items(tuple(lines), brief=_BRIEF),))
+        yield Section(f"{plural(len(lines), 'metric')} not decided", (ItemList(tuple(lines), brief=_BRIEF),))
 
 
 def _same(comparison: Comparison) -> Iterator[Block]:

@@ -17,16 +17,16 @@ from profkit.core.types import (
     SuiteOutcome,
 )
 from profkit.reporting.facts import fact_text
-from profkit.reporting.forges import Annotation, Annotations, Case, Cases
+from profkit.reporting.forges import Annotation, AnnotationList, Case, CaseList
 from profkit.reporting.view import (
     Block,
     CaseState,
     DataTable,
     Detail,
-    Facts,
+    FieldList,
     Fold,
     Item,
-    Items,
+    ItemList,
     Label,
     Paragraph,
     Section,
@@ -118,7 +118,7 @@ def comment(comparison: Comparison) -> View:
         (
             _changes(comparison),
             *_causes(comparison, "Why"),
-            Detail((Facts(whole.facts), *blocks(comparison)), title="All that was compared"),
+            Detail((FieldList(whole.facts), *blocks(comparison)), title="All that was compared"),
             *machine_blocks("compare", [("", comparison)]),
         ),
         LABELS[comparison.outcome],
@@ -138,7 +138,7 @@ def _changes(comparison: Comparison) -> DataTable:
 def _causes(comparison: Comparison, heading: str) -> Sequence[Block]:
     """Return the likeliest lines and causes, where something is different."""
     lines = why_lines(comparison) if comparison.outcome not in ("same", "ambiguous") else []
-    return (Section(heading, (Items(tuple(lines)),)),) if lines else ()
+    return (Section(heading, (ItemList(tuple(lines)),)),) if lines else ()
 
 
 def why_lines(comparison: Comparison) -> list[str]:
@@ -235,7 +235,7 @@ def _without(suite: ComparedSuite) -> Iterator[Block]:
             below += [joined(soft("fix: "), workload.fix)] if workload.fix else []
             items.append(Item((strong(workload.name), f": {first}"), tuple(below)))
     if items:
-        yield Items(tuple(items))
+        yield ItemList(tuple(items))
 
 
 def _compared(suite: ComparedSuite) -> list[tuple[str, Comparison]]:
@@ -246,7 +246,7 @@ def _workloads(compared: Sequence[tuple[str, Comparison]]) -> Iterator[Section]:
     """Yield each with all that was compared."""
     for name, comparison in compared:
         facts = pair_facts(comparison.pairing) if comparison.pairing is not None else []
-        inside: list[Block] = [Facts(tuple(facts))] if facts else []
+        inside: list[Block] = [FieldList(tuple(facts))] if facts else []
         if comparison.fix:
             inside.append(Paragraph(joined(soft("fix: "), fact_text(comparison.fix))))
         title = (LABELS[comparison.outcome].span, f": {name}")
@@ -267,26 +267,26 @@ def _machine(suite: ComparedSuite) -> Iterator[Block]:
             reason = fact_text(w.reason)
             first, whole = reason.split("\n")[0], reason + (f"\nfix: {w.fix}" if w.fix else "")
             case = Case(f"{suite.name}.{w.name}", "result", state, first, whole, kind=w.ending)
-            yield Cases(w.name, (case,), suite.started, 0.0, (("outcome", w.ending),))
+            yield CaseList(w.name, (case,), suite.started, 0.0, (("outcome", w.ending),))
             if state == "error":
                 word = _ENDINGS[w.ending].word.lower()
                 broken.append(Annotation("error", f"{w.name}: {word}", whole))
     yield from machine_blocks(suite.name, _compared(suite))
-    yield Annotations(tuple(broken))
+    yield AnnotationList(tuple(broken))
 
 
 def machine_blocks(group: str, compared: Sequence[tuple[str, Comparison]]) -> Iterator[Block]:
     """Yield a suite of test cases for each named comparison, and all annotations."""
     for name, comparison in compared:
         yield _cases(group, name, comparison)
-    yield Annotations(tuple(row for name, found in compared for row in _annotations(name, found)))
+    yield AnnotationList(tuple(row for name, found in compared for row in _annotations(name, found)))
 
 
 def _fix_line(comparison: Comparison) -> list[str]:
     return [f"fix: {fact_text(comparison.fix)}"] if comparison.fix else []
 
 
-def _cases(group: str, name: str, comparison: Comparison) -> Cases:
+def _cases(group: str, name: str, comparison: Comparison) -> CaseList:
     """Return a suite of one case: what it came to."""
     whole = f"{group}.{name}" if name else group
     reason = why_text(comparison)
@@ -302,7 +302,7 @@ def _cases(group: str, name: str, comparison: Comparison) -> Cases:
     )
     seconds = comparison.pairing.seconds if comparison.pairing is not None else 0.0
     title = name or f"{baseline.name} and {candidate.name}"
-    return Cases(title, (case,), candidate.started, seconds, facts, output)
+    return CaseList(title, (case,), candidate.started, seconds, facts, output)
 
 
 def _annotations(name: str, comparison: Comparison) -> Iterator[Annotation]:

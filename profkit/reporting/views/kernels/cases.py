@@ -17,7 +17,7 @@ from profkit.reporting.view import (
     Block,
     Detail,
     Item,
-    Items,
+    ItemList,
     Label,
     Paragraph,
     Section,
@@ -156,7 +156,7 @@ def profiled_section(
         for words, below, run in runs
     )
     if items:
-        yield Section("Profiled", (Items(items),), headline, anchor="profiled")
+        yield Section("Profiled", (ItemList(items),), headline, anchor="profiled")
 
 
 def files_line(folder: Path | None, names: Sequence[str]) -> Iterator[Block]:

@@ -20,13 +20,13 @@ from profkit.core.types import UNDECIDED, EvaluationDocument, TestResult, TestSt
 from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.feedback import FAR, describe_excess
-from profkit.reporting.forges import Case, Cases, verdict_case
+from profkit.reporting.forges import Case, CaseList, verdict_case
 from profkit.reporting.view import (
     Block,
     CaseState,
     Commands,
     Detail,
-    Facts,
+    FieldList,
     Label,
     Section,
     Span,
@@ -117,7 +117,7 @@ def _blocks(
     yield from profiled_section(profiled, folder, "Why these take as long as they do.")
     yield from notes(_grouped_notes(document))
     yield from _next_steps(document, operations, scores, folder)
-    yield Section("How it was measured", (Facts(_measurement_facts(document)),), anchor="how")
+    yield Section("How it was measured", (FieldList(_measurement_facts(document)),), anchor="how")
     yield from files_line(folder, _FILES)
 
 
@@ -409,7 +409,7 @@ def _next_steps(
     yield Section("Next", (Commands(tuple(lines)),), anchor="next")
 
 
-def _test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> Cases:
+def _test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> CaseList:
     """Return the tests by operation, and verdicts of targets, as test cases."""
     cases = []
     for result in document.results:
@@ -427,4 +427,4 @@ def _test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> Ca
             )
         )
     cases += [verdict_case("profkit.targets", verdict) for verdict in verdicts]
-    return Cases(title(document), tuple(cases), document.started, document.seconds)
+    return CaseList(title(document), tuple(cases), document.started, document.seconds)

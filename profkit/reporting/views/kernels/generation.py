@@ -19,7 +19,7 @@ from profkit.reporting.view import (
     Block,
     Commands,
     Detail,
-    Facts,
+    FieldList,
     Label,
     Section,
     Span,
@@ -98,7 +98,7 @@ def _blocks(document: GenerationDocument, scores: GenerationScores, folder: Path
     lines += [resume_line(document, where)] if scores.solved < scores.operations else []
     if lines:
         yield Section("Next", (Commands(tuple(lines)),), anchor="next")
-    yield Section("How it was made", (Facts(_facts(document)),), anchor="how")
+    yield Section("How it was made", (FieldList(_facts(document)),), anchor="how")
     yield from files_line(folder, _FILES)
 
 

@@ -43,7 +43,7 @@ from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     DataTable,
-    Facts,
+    FieldList,
     Fold,
     Label,
     Section,
@@ -104,7 +104,7 @@ def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
     yield from cases_section(document)
     yield from missing_section(missing_rows(document), "Not measured")
     facts = [*_measurement_facts(document), *([("Columns", _COLUMNS_NOTE)] if groups else [])]
-    yield Section("How it was measured", (Facts(tuple(facts)),), anchor="how")
+    yield Section("How it was measured", (FieldList(tuple(facts)),), anchor="how")
     yield from files_line(folder, ("report.html", "report.md", FILE))
 
 

@@ -14,10 +14,10 @@ from profkit.reporting.charts.marks import (
     Area,
     Axis,
     Chart,
-    Charts,
+    ChartGroup,
     Line,
     Point,
-    Points,
+    PointGroup,
     Scale,
     Tick,
     linear,
@@ -62,7 +62,7 @@ def _of_axis(
     drawn = [(group.title, means) for group, means in own if means.values]
     if drawn:
         charts = tuple(_chart(title, means, marks) for title, means in drawn[:_MOST_CHARTS])
-        yield Charts(charts, _legend([means for _, means in drawn], len(charts), marks), repeats=True)
+        yield ChartGroup(charts, _legend([means for _, means in drawn], len(charts), marks), repeats=True)
     if len(groups) > 1:
         tables = tuple(block for group, means in own for block in _table(means, f"{group.title}, by {axis}"))
         yield Section(f"By {axis}, each operation", tables, fold=Fold.FOLDED)
@@ -130,7 +130,7 @@ def _chart(title: str, means: AxisMeans, marks: Mapping[str, Span]) -> Chart:
         drawn.append(Line(tuple(zip(values, own, strict=True)), f"curve {series}", label=marks[name].text))
         dots = tuple(Point(x, y, style=f"knot {series}") for x, y in zip(values, own, strict=True))
         drawn.append(
-            Points(dots, f"{short_name(name)}: {_told(means, own, means.half_widths.get(name, ()))}")
+            PointGroup(dots, f"{short_name(name)}: {_told(means, own, means.half_widths.get(name, ()))}")
         )
     ticks = tuple(Tick(float(value), str(value)) for value in means.values)
     named = f"{title}: time by {means.axis}"

@@ -18,7 +18,7 @@ from profkit.analysis.stacks.source import line_code
 from profkit.backends.source_lines import with_source
 from profkit.core.types import (
     CodeLine,
-    HotSpot,
+    CodeSpot,
     Hotspot,
     Insight,
     LineSamples,
@@ -313,7 +313,7 @@ def test_a_loop_that_only_asks_another_thread_is_said_and_one_that_works_or_slee
 
 def test_a_loop_that_was_never_seen_to_run_is_not_said_to_spin() -> None:
     code = line_code("def follow(thread):\n    while thread.is_alive():\n        pass\n", 3)
-    spot = HotSpot(0.9, 0.9, "python", Place(function="follow", file="/app/work.py", line=3), code=code)
+    spot = CodeSpot(0.9, 0.9, "python", Place(function="follow", file="/app/work.py", line=3), code=code)
     threads = Profile("", "s", 1.0, (Hotspot("main", 0.5), Hotspot("worker", 0.5)), "sampled-threads")
     asked = Hotspot("follow", 0.5, 0.5, 90_000, "/app/work.py", 1)
     counted = Profile("", "s", 1.0, (asked,), "own-time")

@@ -10,7 +10,7 @@ from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.metrics.catalogue import metric
 from profkit.core.types import (
     RUN,
-    HotSpot,
+    CodeSpot,
     Hotspot,
     Insight,
     Place,
@@ -253,7 +253,7 @@ def test_a_build_without_optimisation_is_told_from_its_options(options: str, tol
 def test_an_unoptimised_build_is_named_with_its_program_and_hottest_line() -> None:
     empty = documents.empty()
     workload = replace(empty.workload, command=("./columns_O0",))
-    spot = HotSpot(0.8, 1.5, "native", Place(function="sum_columns", file="columns.c", line=7))
+    spot = CodeSpot(0.8, 1.5, "native", Place(function="sum_columns", file="columns.c", line=7))
     document = replace(empty, workload=workload, hot_spots=(spot,), facts={"compiler": f"{GCC} -O0"})
     insight = find_insights(document)[0]
     assert insight.rule == "unoptimised-build"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.judge.rules.host_operations import dense_gradient
-from profkit.core.types import HotSpot, Hotspot, Place, Profile, RunDocument
+from profkit.core.types import CodeSpot, Hotspot, Place, Profile, RunDocument
 from tests import documents
 
 STEP = Place(function="step", file="/work/train.py", line=10)
@@ -39,10 +39,10 @@ def run(table: str, backward: float, calls: int = 10, function: str = "embedding
 def test_a_gradient_for_all_rows_of_a_table_is_said_where_few_are_looked_up(
     document: RunDocument, said: bool
 ) -> None:
-    assert (dense_gradient(document, HotSpot(0.5, 2.0, "library", STEP)) is not None) == said
+    assert (dense_gradient(document, CodeSpot(0.5, 2.0, "library", STEP)) is not None) == said
 
 
 def test_a_line_that_mostly_does_something_else_is_not_said() -> None:
     document = run("[500000,48] x [3072] x [256] fp32", 0.69)
     other = replace(STEP, line=11)
-    assert dense_gradient(document, HotSpot(0.5, 2.0, "library", other)) is None
+    assert dense_gradient(document, CodeSpot(0.5, 2.0, "library", other)) is None

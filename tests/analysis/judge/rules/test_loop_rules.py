@@ -25,7 +25,7 @@ from profkit.core.types import (
     ArrayForm,
     Beneath,
     CodeLine,
-    HotSpot,
+    CodeSpot,
     Hotspot,
     LineCode,
     LineCount,
@@ -45,10 +45,10 @@ from tests.analysis.judge.rules.test_chain_rules import findings, ran
 WORK = "/app/work.py"
 
 
-def spot_at(text: str, line: int, **more: object) -> HotSpot:
+def spot_at(text: str, line: int, **more: object) -> CodeSpot:
     """A place with seven tenths of two seconds, at a line of a source."""
     place = Place(function="report", file=WORK, line=line)
-    return replace(HotSpot(0.7, 1.4, "library", place, code=line_code(text, line)), **more)
+    return replace(CodeSpot(0.7, 1.4, "library", place, code=line_code(text, line)), **more)
 
 
 # ---------------------------------------------------------------- queries
@@ -457,7 +457,7 @@ def test_system_calls_of_a_few_bytes_are_said_of_compiled_code(
     name: str, calls: int, each: float, said: bool
 ) -> None:
     place = Place(function="main", file="/app/work.cpp", line=6)
-    spot = HotSpot(0.9, 1.8, "native", place, under=Beneath(name, "libc.so.6"))
+    spot = CodeSpot(0.9, 1.8, "native", place, under=Beneath(name, "libc.so.6"))
     found = native_transfers(replace(documents.empty(), time_split=_split(calls, each)), spot)
     assert (found is not None) == said
     assert found is None or f"{calls:,} system calls" in found.title
@@ -562,7 +562,7 @@ def paired(text: str, points: tuple[int, ...], centres: tuple[int, ...], times: 
         assert code is not None
         held = {name: (ArrayForm("<f8", shape, "C"),) for name, shape in forms.items() if name in code.text}
         counts.append(LineCount(WORK, number, "distances", times, 6, held))
-        spot = HotSpot(
+        spot = CodeSpot(
             0.1 * number, number, "python", Place(function="distances", file=WORK, line=number), code=code
         )
         spots.append(spot)

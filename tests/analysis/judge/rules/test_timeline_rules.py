@@ -12,11 +12,11 @@ from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.words import words
 from profkit.core.types import (
     CodeLine,
+    CodeSpot,
     Communication,
     DeviceCommunication,
     GpuLine,
     HostPauses,
-    HotSpot,
     Hotspot,
     Insight,
     Kernel,
@@ -333,7 +333,7 @@ def test_a_step_of_jax_that_is_not_compiled_is_named_where_its_loop_calls_it() -
         Place(function="step", file="train.py", line=27),
     )
     spots = tuple(
-        HotSpot(share, 10 * share, "library", where, code=LineCode(""))
+        CodeSpot(share, 10 * share, "library", where, code=LineCode(""))
         for share, where in ((0.4, start), (0.3, step))
     )
     call = CodeLine("main", "train.py", 43, 3.0)
@@ -449,7 +449,7 @@ def test_advice_by_framework_is_there_for_each(framework: str) -> None:
 
 def test_a_wait_at_the_line_that_compiles_again_is_told_as_the_compilation() -> None:
     place = Place(function="main", file="a.py", line=11)
-    spots = (HotSpot(0.8, 8.0, "waiting", place), HotSpot(0.1, 1.0, "python", replace(place, line=30)))
+    spots = (CodeSpot(0.8, 8.0, "waiting", place), CodeSpot(0.1, 1.0, "python", replace(place, line=30)))
     split = TimeSplit(10.0)
     again = Hotspot("main", 39.0, 6.0, 39, "a.py", 11, "jit(score)", counters={"jax": 1.0})
     profile = Profile("compiled again by JAX", "count", 39.0, (again,), "recompilations")
