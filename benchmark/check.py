@@ -24,8 +24,8 @@ from benchmark.workload import DTYPES, Array, Workload
 SAFETY = 4.0  # the largest of 10^5 to 10^7 elements is some 5 standard deviations out; u is about 1.7 of them
 ACCUMULATOR = 2.0**-24
 # What the float64 reference may cost: some 0.2 s on one core. A profiled run may be a simulated one, with
-# multiply-adds 3000 times slower, so it checks fewer rows. MOST_ROWS bounds the memory that it takes.
-REFERENCE_FLOPS, REFERENCE_FLOPS_PROFILED, MOST_ROWS = 4e9, 1e7, 2048
+# multiply-adds 3000 times slower, so it checks fewer rows. MAX_ROWS bounds the memory that it takes.
+REFERENCE_FLOPS, REFERENCE_FLOPS_PROFILED, MAX_ROWS = 4e9, 1e7, 2048
 
 
 def relative_tolerance(workload: Workload, dtype: str) -> float:
@@ -41,7 +41,7 @@ def checked_rows(workload: Workload, profiled: bool) -> Array:
     (*leading, _) = workload.shapes[-1]
     rows = int(np.prod(leading))
     budget = REFERENCE_FLOPS_PROFILED if profiled else REFERENCE_FLOPS
-    affordable = min(MOST_ROWS, ceil(rows * budget / workload.flops()))
+    affordable = min(MAX_ROWS, ceil(rows * budget / workload.flops()))
     if affordable >= rows:
         return np.arange(rows)
     return np.sort(np.random.default_rng(1).choice(rows, affordable, replace=False))

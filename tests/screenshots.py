@@ -25,7 +25,7 @@ from tests.browser import started, why_not
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "docs" / "images"
-MOST = 150_000  # bytes of a picture
+MAX_BYTES = 150_000  # bytes of a picture
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def main() -> None:
                 print(f"{shot.name}: the page of this {shot.run} run has no {shot.what}")
                 continue
             size = target.stat().st_size
-            too_large |= size > MOST
+            too_large |= size > MAX_BYTES
             print(f"{target.relative_to(ROOT)}: {size / 1000:.0f} kB")
     sys.exit(1 if too_large else 0)
 

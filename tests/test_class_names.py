@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "profkit"
-# The calls of an operation, and what counts them in the program: that one is found by its name (`operation_calls.py`).
+# The calls of an operation, and what counts them in the program.
 ALLOWED = {("OperationCall", "OperationCalls")}
 
 

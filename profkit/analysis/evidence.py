@@ -36,7 +36,7 @@ _OF_TOOLKIT = re.compile(
     r"(device_\w+|sm_\d+_\w+|cuda_\w+|math_functions|cooperative_groups|standard)\.(hpp|h|py)"
 )
 MANY_STEPS = 10
-LEAST_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
+MIN_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ def evidence_of(document: RunDocument) -> RunEvidence:
     kernels = []
     for row in rows:
         share = row.share if known else 1 / len(rows)
-        if share is not None and share >= LEAST_SHARE:
+        if share is not None and share >= MIN_SHARE:
             values = {
                 name: reading.value
                 for name, reading in row.readings.items()

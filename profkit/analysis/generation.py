@@ -20,7 +20,7 @@ from profkit.core.types import (
     StopReason,
 )
 
-LEAST_GAIN = 0.05  # of a later attempt over the one that is kept
+MIN_GAIN = 0.05  # of a later attempt over the one that is kept
 
 
 # ---------------------------------------------------------------- which is kept
@@ -34,14 +34,14 @@ def is_correct(attempt: Attempt) -> bool:
 def best_attempt(attempts: Iterable[Attempt]) -> Attempt | None:
     """Return the kernel that is kept; None where none is correct.
 
-    The fastest correct one by its median; a later one must be faster by `LEAST_GAIN`, since the largest of several
+    The fastest correct one by its median; a later one must be faster by `MIN_GAIN`, since the largest of several
     measurements is too large. Intervals do not decide: on a busy machine all of them overlap, and the slower kernel is
     not the better guess. One that was timed goes before one that was not.
     """
     kept: Attempt | None = None
     for attempt in sorted(filter(is_correct, attempts), key=lambda each: each.number):
         new, old = attempt.speedup, kept.speedup if kept is not None else None
-        if kept is None or (new is not None and (old is None or new.median > old.median * (1 + LEAST_GAIN))):
+        if kept is None or (new is not None and (old is None or new.median > old.median * (1 + MIN_GAIN))):
             kept = attempt
     return kept
 

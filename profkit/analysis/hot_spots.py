@@ -29,8 +29,8 @@ from profkit.core.types import (
     SpotKind,
 )
 
-LEAST = 0.005  # of the wall time: what is less is part of the rest
-MOST_SPOTS = 20
+MIN_SHARE = 0.005  # of the wall time: what is less is part of the rest
+MAX_SPOTS = 20
 A_ROW = 0.05  # of the wall time: a line of a function that takes so much is a place of its own
 AN_OPERATION = 0.01  # the same of one that works on arrays of NumPy
 # what is waited for may be the program's own work elsewhere
@@ -103,7 +103,7 @@ def _device_spots(document: RunDocument) -> tuple[list[CodeSpot], float]:
         name = None if time.file is not None else time.kernel.name
         place = Place(kernel=name, function=time.function, file=time.file, line=time.line)
         seconds[place] = seconds.get(place, 0.0) + time.total
-    known = {place: total for place, total in seconds.items() if total >= LEAST * split.wall}
+    known = {place: total for place, total in seconds.items() if total >= MIN_SHARE * split.wall}
     if not known:
         return [], 0.0
     # Kernels of several streams or devices run side by side.
@@ -111,7 +111,7 @@ def _device_spots(document: RunDocument) -> tuple[list[CodeSpot], float]:
     spots = [
         CodeSpot(scale * total / split.wall, scale * total, "gpu", place) for place, total in known.items()
     ]
-    return sorted(spots, key=lambda spot: -spot.share)[:MOST_SPOTS], split.wall
+    return sorted(spots, key=lambda spot: -spot.share)[:MAX_SPOTS], split.wall
 
 
 # ------------------------------------------------------------ a Python program
@@ -143,13 +143,13 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Cod
     spots: list[CodeSpot] = []
     for group in _groups(rows, sampled.wall, lambda line: _works_on_arrays(document, line)):
         share = sum(row.seconds for row in group) / sampled.wall
-        if share >= LEAST and len(spots) < MOST_SPOTS:
+        if share >= MIN_SHARE and len(spots) < MAX_SPOTS:
             spots.append(_spot(document, group, share, share * wall))
     on_lines = sum(line.main_wall for line in sampled.lines)
     imports = _profile(document, "sampled-imports")  # lines beyond the first hundred are no imports
     left = max(0.0, sampled.wall - on_lines - sampled.rest_wall)
     share = min(left, imports.total) / sampled.wall if imports is not None else 0.0
-    if share >= LEAST:
+    if share >= MIN_SHARE:
         spots += _import_spots(imports, sampled, share, wall)
     return spots, wall
 
@@ -373,7 +373,7 @@ def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
         ]
         taken = max((edge.total or edge.own for edge in called), default=0.0)
         part = left * taken / max(taken + own.own + built_in, 1e-9)
-        if part < LEAST or taken < own.own * LEAST:
+        if part < MIN_SHARE or taken < own.own * MIN_SHARE:
             continue
         left -= part
         every = (one for sampled in document.sampled for one in sampled.lines)
@@ -631,7 +631,7 @@ def _import_spots(imports: Profile | None, sampled: SampledTime, share: float, w
         spots.append(
             CodeSpot(part, part * wall, "import", place, Beneath(name, None, None, seconds), code=code)
         )
-    return [spot for spot in spots if spot.share >= LEAST] or [CodeSpot(share, share * wall, "import")]
+    return [spot for spot in spots if spot.share >= MIN_SHARE] or [CodeSpot(share, share * wall, "import")]
 
 
 def imported_lines(imports: Profile) -> list[tuple[CodeLine, str, float]]:
@@ -681,12 +681,12 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Cod
     spots: list[CodeSpot] = []
     for group in _groups(rows, sampled.cpu / (1 - waiting) if waiting < 1 else 0.0):
         share = (1 - waiting) * sum(row.seconds for row in group) / sampled.cpu
-        if share >= LEAST and len(spots) < MOST_SPOTS:
+        if share >= MIN_SHARE and len(spots) < MAX_SPOTS:
             spot = _spot(document, group, share, share * wall)
             spots.append(replace(spot, kind="native", under=_native_beneath(group[0].line)))
     placed = _native_waits(document, sampled, waiting, wall)
     left = waiting - sum(spot.share for spot in placed)
-    if left >= LEAST:
+    if left >= MIN_SHARE:
         placed.append(CodeSpot(left, left * wall, "waiting"))
     return spots + placed, wall
 
@@ -696,14 +696,14 @@ def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, w
 
     That is without the time in which another thread worked while the main one waited.
     """
-    if sampled.span <= 0 or waiting < LEAST:
+    if sampled.span <= 0 or waiting < MIN_SHARE:
         return []
     whole = sum(line.main_wall for line in sampled.waiting) / sampled.span
     scale = min(1.0, waiting / whole) / sampled.span if whole > 0 else 0.0
     spots = []
-    for line in sampled.waiting[:MOST_SPOTS]:
+    for line in sampled.waiting[:MAX_SPOTS]:
         share = scale * line.main_wall
-        if share >= LEAST:
+        if share >= MIN_SHARE:
             row = _Row(line, {_WAITS.get(kind, "waiting"): seconds for kind, seconds in line.waits.items()})
             # One call that stores data waits several times, and not all calls were seen.
             least = row.kind == "sync"

@@ -16,7 +16,7 @@ from profkit.core.formatting import format_quantity
 from profkit.core.types import Fact, GpuTrace, KernelTime, Profile, Reading
 
 LONGEST = 1e8  # s: three years. No program was recorded for longer without a pause
-MOST_CONCURRENT = (
+MAX_CONCURRENT = (
     128  # kernels that one device runs side by side (CUDA C++ Programming Guide, technical specifications)
 )
 SLACK = 0.01  # sums and means are printed with three digits and more
@@ -64,7 +64,7 @@ def _trace_faults(trace: GpuTrace) -> Iterable[str]:
     for kernel in trace.kernels:
         yield from _kernel_faults(kernel)
     working = sum(kernel.total for kernel in trace.kernels)
-    if span is not None and working > MOST_CONCURRENT * max(1, len(trace.device_busy)) * (span + 1e-6):
+    if span is not None and working > MAX_CONCURRENT * max(1, len(trace.device_busy)) * (span + 1e-6):
         yield f"its kernels take {_seconds(working)} of {_seconds(span)}, more than a device runs side by side"
     for copies in trace.transfers:
         if copies.count < 0 or copies.bytes < 0 or copies.seconds < 0:

@@ -22,7 +22,7 @@ from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.passed_lines import has_slow_call, is_of_line, passed_lines, takes_long
 from profkit.analysis.stacks.polling_loops import looks_again
 from profkit.analysis.stacks.python_code import is_users_code
-from profkit.analysis.stacks.source import LONGEST_TEXT, MOST_BYTES, body_line, line_code, parsed
+from profkit.analysis.stacks.source import LONGEST_TEXT, MAX_BYTES, body_line, line_code, parsed
 from profkit.core.files.regular import read_start
 from profkit.core.process import ask
 from profkit.core.types import (
@@ -237,7 +237,7 @@ def _joined(places: Sequence[CodeLine]) -> tuple[CodeLine, ...]:
 def _text_of(path: Path) -> str:
     """Read the text of a file; empty where it cannot be read."""
     try:
-        return read_start(path, MOST_BYTES).decode("utf-8", "replace")
+        return read_start(path, MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

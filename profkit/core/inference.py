@@ -78,7 +78,7 @@ def ratio_of_values(before: float, after: float) -> float | None:
     return ratio if ratio < inf else None
 
 
-EXACT_MOST = 80  # values: up to here all arrangements are counted; beyond, the normal approximation
+MAX_EXACT = 80  # values: up to here all arrangements are counted; beyond, the normal approximation
 
 
 def signed_rank_interval(values: Sequence[float], confidence: float) -> tuple[float, float, float] | None:
@@ -104,7 +104,7 @@ def _signed_rank(n: int, confidence: float) -> int:
     0 if none reaches `confidence`.
     """
     tail = (1 - confidence) / 2
-    if n > EXACT_MOST:
+    if n > MAX_EXACT:
         reach = n * (n + 1) / 4 + student_quantile(tail, inf) * sqrt(n * (n + 1) * (2 * n + 1) / 24)
         return max(0, int(reach))
     counts = [1]  # of the signs of ranks 1 to n, those with which sum of positive ranks
@@ -157,7 +157,7 @@ Groups = Sequence[Sequence[float]]  # the samples of each process, in the order 
 # tells. It rests on little (docs/measurements.md): layouts of code and memory are known to move a time by more
 # (Mytkowicz and others, 2009). Several processes tell.
 BETWEEN = 0.02
-MANY = 30  # samples of one process from which those that follow each other still tell something
+MIN_CORRELATED = 30  # samples of one process from which those that follow each other still tell something
 POWER = 0.8  # the usual chance to see a change that is there (Cohen, 1988)
 
 
@@ -256,7 +256,7 @@ def _error_of_dependent_samples(values: Sequence[float]) -> tuple[float, float] 
     with a memory of 0.95 to 0.97, and in a quarter of series that wander as slowly as they are long (0.99). None
     below 30 samples, and without noise.
     """
-    if len(values) < MANY:
+    if len(values) < MIN_CORRELATED:
         return None
     worth = effective_size(values)
     half = (max(values) - min(values)) / 2
@@ -352,7 +352,7 @@ def combine_processes(processes: tuple[tuple[float, ...], ...]) -> Centre | None
 # ---------------------------------------------------------------- tails of the normal distribution and of Student's t
 
 _TINY = 1e-300  # stands for 0 in Lentz' continued fraction
-_MOST_TERMS = 10_000
+_MAX_TERMS = 10_000
 
 
 def student_two_sided(t: float, freedom: float) -> float:
@@ -404,7 +404,7 @@ def _beta(x: float, y: float, log_x: float, a: float, b: float) -> float:
 def _fraction(x: float, a: float, b: float) -> float:
     """Evaluate the continued fraction of the incomplete beta (Abramowitz and Stegun, 26.5.8) by Lentz's method."""
     result, c, d = 1.0, 1.0, 0.0
-    for n in range(1, _MOST_TERMS):
+    for n in range(1, _MAX_TERMS):
         m = n // 2
         if n % 2:
             term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))

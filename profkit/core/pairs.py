@@ -27,17 +27,17 @@ class Floor(Protocol):
 
 
 FIRST_ROUNDS = 4  # rounds below which a spread is a guess
-MOST_ROUNDS = 20
+MAX_ROUNDS = 20
 # Of calling the same different: two-sided, over all looks at the rounds of one metric in one night.
 ALPHA = 0.02
 # Of calling a change that is as large as the floor the same; the nights to come would still see it.
 ALPHA_SAME = 0.1
-_MOST_LOG = 100.0  # of a ratio: e to that power is still a number that can be written
-_LEAST_VALUE = 1e-12  # in any unit: of nothing there is no ratio
+_MAX_LOG = 100.0  # of a ratio: e to that power is still a number that can be written
+_MIN_VALUE = 1e-12  # in any unit: of nothing there is no ratio
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 
-def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
+def rounds_of_looks(most: int = MAX_ROUNDS) -> tuple[int, ...]:
     """Return the numbers of rounds after which to decide: 4, 6, 9, 14, 20, each half as many again."""
     counts = [min(FIRST_ROUNDS, most)]
     while counts[-1] < most:
@@ -49,7 +49,7 @@ def confirm(
     rounds: Sequence[tuple[float, float]],
     rule: Floor,
     unit: str = "",
-    most: int = MOST_ROUNDS,
+    most: int = MAX_ROUNDS,
     scope: Scope = RUN,
     looked_at: int = 1,
 ) -> Change | None:
@@ -71,13 +71,13 @@ def confirm(
         return None
     part = _alpha_share(n, most) / looked_at
     mean, error, freedom = trimmed_mean(
-        [log(max(new, _LEAST_VALUE) / max(old, _LEAST_VALUE)) for new, old in rounds], n // TRIM
+        [log(max(new, _MIN_VALUE) / max(old, _MIN_VALUE)) for new, old in rounds], n // TRIM
     )
-    base = max(median([old for _, old in rounds]), _LEAST_VALUE)
+    base = max(median([old for _, old in rounds]), _MIN_VALUE)
     floor = rule.floor(base)
 
     def interval(alpha: float) -> Interval:
-        half = min(student_quantile(1 - alpha / 2, freedom) * error, _MOST_LOG)
+        half = min(student_quantile(1 - alpha / 2, freedom) * error, _MAX_LOG)
         return Interval(*(base * (exp(step) - 1) for step in (mean - half, mean, mean + half)))
 
     shown = wide = interval(ALPHA * part)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
 PRINTED_LIMIT = 64 * 1024 * 1024  # bytes of standard output where that is a result
 LAST_SECONDS = 10.0  # for the files of a tool that ran past its time limit
-MOST_LOOKS = 4096  # at one child, that are kept
+MAX_LOOKS = 4096  # at one child, that are kept
 TAIL_BYTES = 64 * 1024  # and always the last 64 KiB, where the error stands
 REAP_SECONDS = 3.0  # for the kernel to take away what was killed: a driver that hangs may hold it for ever
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
@@ -230,7 +230,7 @@ class _UnderWay:
                 now = time.monotonic() - self.start
                 self.usage.append((now, *used))
                 self.memory.append((now, self.tree.rss))
-                if len(self.usage) > MOST_LOOKS:  # of hours half as many looks say the same
+                if len(self.usage) > MAX_LOOKS:  # of hours half as many looks say the same
                     del self.usage[::2], self.memory[::2]
                 if cancel is not None and cancel.is_set():
                     raise Interrupted("interrupted") from None

@@ -25,11 +25,11 @@ from profkit.core.errors import Progress, UsageError, writing
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.types import Fact
 
-MOST_BYTES = 64 << 20  # it is copied, to a disk that may be memory; beyond it a file is the better way
+MAX_BYTES = 64 << 20  # it is copied, to a disk that may be memory; beyond it a file is the better way
 # Until the first byte, where no process is seen that could write one: a CI or an agent's shell leaves a pipe open that
 # nobody ever writes to. What ssh or a parent process sends is there before profkit has started.
 FIRST_SECONDS = 2.0
-MOST_SECONDS = 120.0  # until its end, where something writes: `sort` of a large file says nothing for a while
+MAX_SECONDS = 120.0  # until its end, where something writes: `sort` of a large file says nothing for a while
 _PIECE = 1 << 20
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "busybox")
 
@@ -48,7 +48,7 @@ def given_input(verb: str, command: Sequence[str], progress: Progress) -> Iterat
 
     Empty where it is a terminal or a device, closed, or an open pipe into which nobody writes. What a shell reads, too,
     is left to it: the rest of `while read` or of a script that is piped into `sh`. Raises UsageError where there is
-    more than MOST_BYTES, or it does not end in MOST_SECONDS.
+    more than MAX_BYTES, or it does not end in MAX_SECONDS.
     """
     kind, line = _kind(), f"{verb} -- {_with_a_file(command)}"
     with contextlib.ExitStack() as last:
@@ -65,9 +65,9 @@ def given_input(verb: str, command: Sequence[str], progress: Progress) -> Iterat
             size = 0
             for piece in pieces:
                 size += len(piece)
-                if size > MOST_BYTES:
+                if size > MAX_BYTES:
                     raise UsageError(
-                        f"standard input has more than {MOST_BYTES >> 20} MiB, and is copied for each run to have it",
+                        f"standard input has more than {MAX_BYTES >> 20} MiB, and is copied for each run to have it",
                         line,
                     )
                 with writing(file, "TMPDIR=FOLDER profkit ..."):
@@ -87,7 +87,7 @@ def _read_file() -> Iterator[bytes]:
 def _read_pipe(line: str, progress: Progress) -> Iterator[bytes]:
     """Yield what is written into a pipe or a socket until its end, or nothing if no process writes.
 
-    Raises UsageError where it does not end in MOST_SECONDS.
+    Raises UsageError where it does not end in MAX_SECONDS.
     """
     began, size, noted = time.monotonic(), 0, False
     poll = select.poll()
@@ -97,9 +97,9 @@ def _read_pipe(line: str, progress: Progress) -> Iterator[bytes]:
             elapsed = time.monotonic() - began
             if size == 0 and elapsed > FIRST_SECONDS and not noted and not _has_a_writer():
                 return
-            if elapsed > MOST_SECONDS:
+            if elapsed > MAX_SECONDS:
                 raise UsageError(
-                    f"standard input did not end within {MOST_SECONDS:.0f} s; it is read whole, since each run gets it",
+                    f"standard input did not end within {MAX_SECONDS:.0f} s; it is read whole, since each run gets it",
                     line,
                 )
             if elapsed > FIRST_SECONDS and not noted:

@@ -22,7 +22,7 @@ MEDIAN_TO_MEAN = 1.2533  # sqrt(pi / 2): standard error of a median over that of
 DRIFT_SIGMAS = 2.5
 DRIFT_REST_SIGMAS = 1.5  # and where there was one, what is left after the cut must be quieter than chance
 DRIFT_RUN = 12  # a series shorter than this says nothing of drift: its parts would be of 2 values
-MOST_LAGS = 100
+MAX_LAGS = 100
 
 
 class MedianInterval(NamedTuple):
@@ -243,7 +243,7 @@ def _size_by_sum(values: Sequence[float]) -> float:
     if power <= 0 or not isfinite(power):
         return float(n)
     total = 0.0
-    for lag in range(1, min(n // 4, MOST_LAGS)):
+    for lag in range(1, min(n // 4, MAX_LAGS)):
         correlation = _autocorrelation(centred, lag, power)
         if correlation < 0.05:
             break

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Worker: TypeAlias = WorkerClient | PlaceWorker
 
 START_SECONDS = 300.0  # torch from a cold disk, and what `open` measures
-MOST_STARTS = 3  # of a worker that ends before it has opened its handler
+MAX_STARTS = 3  # of a worker that ends before it has opened its handler
 TICK_SECONDS = 0.2
 JOIN_SECONDS = 30.0  # above what the kernel gets to take away a killed worker
 CLOSED = "the pool was closed"
@@ -250,7 +250,7 @@ class WorkerPool:
 
     def _start(self, worker: Worker, *, first: bool = False) -> Json:
         reason = ""
-        for _ in range(MOST_STARTS):
+        for _ in range(MAX_STARTS):
             try:
                 return worker.open({**self._settings, "first": first}, START_SECONDS)
             except WorkerEnded as ended:

@@ -23,15 +23,15 @@ from profkit.reporting.views.comparison.view import why_lines
 from profkit.reporting.views.run_text import scope_name, time_line, unfinished_passes, worst_first
 from profkit.runtime.passes.shown_command import mask_secrets
 
-MOST = 4500  # characters of an answer: 1,500 tokens, where one has three characters at least
+MAX_CHARACTERS = 4500  # characters of an answer: 1,500 tokens, where one has three characters at least
 PARTS = ("hot_spots", "insights", "verdicts", "readings")
 _CHECKED = ("name", "state", "detail", "fix")
 _FIRST = {"hot_spots": 6, "insights": 3}  # rows of a run, where no part was asked for
-_LEAST = 0.005  # of the wall time: a smaller hot spot is none
+_MIN_SHARE = 0.005  # of the wall time: a smaller hot spot is none
 _LONGEST = 300  # characters of one text
 _DIGITS = 6  # of a number: more are noise, and of seventeen an answer is half
 _LINES = 12  # of what a program printed, the last ones
-_MOST_DIFFERENCES = 4  # between two runs, beside the numbers
+_MAX_DIFFERENCES = 4  # between two runs, beside the numbers
 _COLUMNS = ("metric", "target", "verdict", "value", "unit", "threshold", "scope_name", "quality", "reason")
 # Cells that hold a name of the program, or a sentence with one: never profkit's own, whatever they say.
 _NAMES = ("file", "function", "code", "name", "title", "evidence", "scope_name", "why")
@@ -85,7 +85,7 @@ def of_run(run: Run, id: str, part: str | None = None, start: int = 0, root: Pat
     """A run in short, or the rows of one `part` from `start` on; files below `root` as paths from there."""
     document = run.document
     rows = {
-        "hot_spots": [_spot(spot, root) for spot in document.hot_spots if spot.share >= _LEAST],
+        "hot_spots": [_spot(spot, root) for spot in document.hot_spots if spot.share >= _MIN_SHARE],
         "insights": [_insight(insight, root) for insight in document.insights],
         "verdicts": [
             _columns({**row, "reason": verdict.reason})
@@ -118,7 +118,7 @@ def of_comparison(found: Comparison) -> CompareAnswer:
         "fix" in untrusted
     ):  # it has the commands of both runs in it, and an agent runs nothing that stands there
         own["fix"] = as_arguments(fact_text(Fact("in-turns")))
-    if alike := [_short(difference_line(one)) for one in found.differences[:_MOST_DIFFERENCES]]:
+    if alike := [_short(difference_line(one)) for one in found.differences[:_MAX_DIFFERENCES]]:
         untrusted["not_alike"] = alike
     if found.outcome not in ("same", "ambiguous") and (why := why_lines(found)):
         untrusted["why"] = [_short(line) for line in why]
@@ -229,6 +229,6 @@ def _fitted(answer: Answer, total: dict[str, int]) -> Answer:
         more = {name: left for name, n in total.items() if (left := n - len(getattr(answer, name)))}
         answer = replace(answer, more=more)
         longest = max(total, key=lambda name: len(getattr(answer, name)))
-        if len(text_of(answer)) <= MOST or not getattr(answer, longest):
+        if len(text_of(answer)) <= MAX_CHARACTERS or not getattr(answer, longest):
             return answer
         answer = replace(answer, **{longest: getattr(answer, longest)[:-1]})

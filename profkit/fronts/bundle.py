@@ -23,7 +23,7 @@ from profkit.profiling.scrub import own_redactor, scrub
 from profkit.reporting import json as documents
 
 LIMIT = 300.0  # seconds for one step
-_MOST = 200_000  # bytes of a log or a document that are packed
+_MAX_BYTES = 200_000  # bytes of a log or a document that are packed
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class _Chain:
                 )
             # The program is ours: what it prints may be given away.
             for log in sorted((run / "logs").glob("*.log")):
-                self._keep(f"{name}/logs/{log.name}", read_start(log, _MOST).decode("utf-8", "replace"))
+                self._keep(f"{name}/logs/{log.name}", read_start(log, _MAX_BYTES).decode("utf-8", "replace"))
 
     def _record(self, name: str, tool: str, program: list[str]) -> None:
         report = self._own / name
@@ -162,7 +162,7 @@ class _Chain:
         finally:
             self._progress.end(ending)
             self.steps.append(BundleStep(name, ending, time.monotonic() - begin, said))
-        return read_start(printed, 50 * _MOST).decode("utf-8", "replace")
+        return read_start(printed, 50 * _MAX_BYTES).decode("utf-8", "replace")
 
     def _keep(self, name: str, text: str) -> None:
         if not text:

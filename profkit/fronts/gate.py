@@ -22,7 +22,7 @@ from profkit.regression.paired.checkout import git_line, no_repository, reposito
 Forge = Literal["github", "gitlab"]
 RECIPES = Path(__file__).with_name("recipes")
 SUITE = "profkit.yaml"
-MOST = 12  # workloads: at two minutes each they fit the job's hour with their set-up
+MAX_WORKLOADS = 12  # workloads: at two minutes each they fit the job's hour with their set-up
 _FIXTURE = re.compile(r"^\s*(?:async )?def \w+\([^)]*\bbenchmark\b", re.MULTILINE)
 _TIMED = re.compile(r"^\s*def time_\w+\(", re.MULTILINE)
 _FOLDERS = {"bench", "benches", "benchmark", "benchmarks", "perf"}
@@ -71,10 +71,10 @@ def plan_gate(folder: Path, forge: Forge | None, command: Sequence[str], source:
         found = [FoundBenchmark(w.name, w.command, suite) for w in read_config(root / suite).workloads]
     else:
         suite, all_found = SUITE, _given(command) if command else _find(root, names)
-        found = all_found[:MOST]
-        if len(all_found) > MOST:
+        found = all_found[:MAX_WORKLOADS]
+        if len(all_found) > MAX_WORKLOADS:
             notes.append(
-                f"{len(all_found) - MOST} more do not fit an hour; {SUITE} is where they would stand"
+                f"{len(all_found) - MAX_WORKLOADS} more do not fit an hour; {SUITE} is where they would stand"
             )
         files[suite] = _suite_text(found)
     source = source or own_source()

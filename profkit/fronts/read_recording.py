@@ -32,11 +32,8 @@ from profkit.runtime.passes.secrets import mask_command
 
 ADDED = "memory.rss_added"
 FLAMES = "artifacts/stacks.speedscope.json"
-FEW = 20  # samples: of fewer, shares are hardly known
-LEAST, SHORT = (
-    5,
-    0.1,
-)  # of fewer samples, in less than so many seconds, nothing is said of where the time goes
+MIN_SAMPLES = 20  # samples: of fewer, shares are hardly known
+SHORT = 0.1  # s: of fewer samples in less than that, nothing is said of where the time goes
 
 
 def empty_run(recording: PartRecording) -> Run:
@@ -86,10 +83,10 @@ def _with_stacks(document: RunDocument, recording: PartRecording, sampler: PartS
         (cells / name).write_text(text, encoding="utf-8")
     sampled = with_source(report, replace(document.workload, folder=str(cells)))
     write_speedscope(report.stacks, folder / FLAMES, recording.name)
-    if (count := int(report.facts.get("samples", 0))) < FEW:
+    if (count := int(report.facts.get("samples", 0))) < MIN_SAMPLES:
         few = Fact.of("short-recording", count=count, seconds=recording.seconds)
         document = replace(document, notes=(few,))
-    if sampled is not None and (count >= FEW or recording.seconds >= SHORT):
+    if sampled is not None and (count >= MIN_SAMPLES or recording.seconds >= SHORT):
         document = replace(document, sampled=(sampled,))
     done = PassResult("stacks", None, "finished", seconds=recording.seconds, artifacts=(STACKS, FLAMES))
     return _added(document, report, done)

@@ -46,7 +46,7 @@ LOOK_SECONDS = 0.2
 BACKEND = "llm"  # of the evaluation of an attempt
 # What speaks of a kernel on a GPU: 26 s on an H100, and 60 s with what speaks of the host, of which nothing is used.
 KERNEL_PASSES = ("trace", "counters", "explain")
-MOST_SECONDS = 1800.0
+MAX_SECONDS = 1800.0
 
 
 class Stopped(Exception):
@@ -165,7 +165,7 @@ def profile_attempt(folder: Path, depth: str, cancel: threading.Event) -> tuple[
     """
     command = (sys.executable, "-m", "profkit.generation.judging", str(folder), depth)
     log = folder / "profile.log"
-    outcome = run(command, log=log, timeout=MOST_SECONDS, cancel=cancel)
+    outcome = run(command, log=log, timeout=MAX_SECONDS, cancel=cancel)
     for result in read_document(folder).results:
         if result.profile is not None:
             try:

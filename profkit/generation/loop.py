@@ -40,7 +40,7 @@ from profkit.reporting.feedback import (
 
 ANSWER = "_answer.md"  # how the names of files with answers end
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
-MOST_REPEATED = 3  # answers with the same code, one after the other: it has no other
+MAX_REPEATED = 3  # answers with the same code, one after the other: it has no other
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def reason_to_stop(attempts: Sequence[Attempt], most: int) -> StopReason:
             return "correct"
         if best.bound_share is not None and best.bound_share >= AT_BOUND:
             return "bound"
-    if [attempt.status for attempt in attempts[-MOST_REPEATED:]] == ["repeated"] * MOST_REPEATED:
+    if [attempt.status for attempt in attempts[-MAX_REPEATED:]] == ["repeated"] * MAX_REPEATED:
         return "repeated"
     return "attempts" if len(attempts) >= most else ""
 

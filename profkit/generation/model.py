@@ -30,7 +30,7 @@ Tokens: TypeAlias = tuple[int, int]  # that go in, and that come out
 _FEWEST_CHARACTERS = 3  # of a token: what is set aside is rather too much than too little
 _LOOK_SECONDS = 0.2
 _RUN_SECONDS = 1800.0
-MOST_BYTES = 16 * 1024 * 1024  # of an answer of a program
+MAX_BYTES = 16 * 1024 * 1024  # of an answer of a program
 _LAST_LINES, _LONGEST = 5, 400  # of what a program says of its failure
 
 
@@ -174,7 +174,7 @@ class ProgramModel(Model):
     """A program that answers: each conversation is one run in the current directory, with `command_keys`.
 
     {prompt} is the path of a file with the conversation, {output} the path of one that the program writes;
-    without {output} in the command its standard output counts. A program that writes more than `MOST_BYTES` is
+    without {output} in the command its standard output counts. A program that writes more than `MAX_BYTES` is
     ended at once, and so is one that takes too long. Nobody reports how many tokens it takes.
     """
 
@@ -244,12 +244,12 @@ def conversation_text(messages: Sequence[ChatMessage]) -> str:
 def _read(path: Path) -> str:
     _check_size(path)
     try:
-        return read_start(path, MOST_BYTES).decode("utf-8", "replace")
+        return read_start(path, MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
 
 def _check_size(path: Path) -> None:
     with contextlib.suppress(OSError):
-        if path.stat().st_size > MOST_BYTES:
-            raise ModelFailed(f"an answer of more than {MOST_BYTES >> 20} MiB is no kernel", permanent=False)
+        if path.stat().st_size > MAX_BYTES:
+            raise ModelFailed(f"an answer of more than {MAX_BYTES >> 20} MiB is no kernel", permanent=False)

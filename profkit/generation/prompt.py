@@ -21,7 +21,7 @@ SHOWN_TESTS = 12
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 # Models that think aloud mark it so; what they try there is no answer.
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-MOST_CHARACTERS = 100_000  # of a kernel: each prompt has it once more
+MAX_CHARACTERS = 100_000  # of a kernel: each prompt has it once more
 _ALLOWED = "PyTorch may allocate and view tensors; the arithmetic is in your code."
 LANGUAGES: Mapping[str, str] = {
     "triton": f"Write it in Triton: `@triton.jit` kernels that the function launches. {_ALLOWED}",
@@ -189,15 +189,15 @@ def _dedented(lines: list[str]) -> str:
 
 def _defines(text: str, function: str) -> bool:
     try:
-        return parse_text(text[:MOST_CHARACTERS], "answer").kernel_of(_stem(function)) is not None
+        return parse_text(text[:MAX_CHARACTERS], "answer").kernel_of(_stem(function)) is not None
     except LoadError:
         return False
 
 
 def _checked(code: str, function: str, file: str) -> FoundCode:
     """Return the code with its missing imports added, or with what keeps it from being loaded."""
-    if len(code) > MOST_CHARACTERS:
-        return _no_code(Fact.of("file-too-long", length=len(code), most=MOST_CHARACTERS))
+    if len(code) > MAX_CHARACTERS:
+        return _no_code(Fact.of("file-too-long", length=len(code), most=MAX_CHARACTERS))
     try:
         parsed: FileText = parse_text(code, file)
     except LoadError as error:

@@ -35,7 +35,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "--language": tuple(LANGUAGES),
     "--profile-depth": ("none", "gate", "standard", "full"),
 }
-MOST_AT_ONCE = 64
+MAX_AT_ONCE = 64
 COMPARING_SECONDS = 2.0  # of timing a test: attempts are compared, and the last one is measured again
 FILE = "attempts.jsonl"
 FORMAT = JournalFormat(
@@ -132,8 +132,8 @@ def check_request(request: GenerationRequest) -> None:
     for (option, choices), value in zip(_WORDS.items(), values, strict=True):
         if value not in choices:
             raise UsageError(f"{option} {value!r} is none of {', '.join(choices)}", f"{option} {choices[-1]}")
-    if not 1 <= request.at_once <= MOST_AT_ONCE:
-        raise UsageError(f"--at-once {request.at_once} is not from 1 to {MOST_AT_ONCE}", "--at-once 4")
+    if not 1 <= request.at_once <= MAX_AT_ONCE:
+        raise UsageError(f"--at-once {request.at_once} is not from 1 to {MAX_AT_ONCE}", "--at-once 4")
 
 
 def check_limits(limits: GenerationLimits) -> None:

@@ -16,7 +16,7 @@ from profkit.core.files.regular import read_bounded
 from profkit.core.types import Fact, Frame, Hotspot, Profile, Report
 from profkit.profilers.files import reading
 
-MOST_DEPTH = 16  # a pstats file nests 5 deep
+MAX_DEPTH = 16  # a pstats file nests 5 deep
 _FLAG_REF = 0x80
 _Missing = object()
 
@@ -37,7 +37,7 @@ def read_marshal(data: bytes) -> object:
     """
     reader = _Reader(data)
     try:
-        value = reader.value(MOST_DEPTH)
+        value = reader.value(MAX_DEPTH)
     except (struct.error, IndexError):
         raise NotPlainData("the data ends within a value") from None
     if reader.at != len(data):
@@ -61,7 +61,7 @@ class _Reader:
     def _next(self, depth: int) -> object:
         """Read the next value; _Missing for the mark that ends a dict."""
         if depth == 0:
-            raise NotPlainData(f"nested more than {MOST_DEPTH} deep")
+            raise NotPlainData(f"nested more than {MAX_DEPTH} deep")
         code = self._data[self.at]
         self.at += 1
         kind = code & ~_FLAG_REF
@@ -185,8 +185,8 @@ class _Reader:
         return self._data[self.at - count : self.at]
 
 
-MOST_EDGES, MOST_EDGES_BY_CALLS = 60, 20  # calls that are kept, by time and by number
-MOST_BYTES = 1 << 28  # a program with 100 000 functions leaves some 30 MB
+MAX_EDGES, MAX_EDGES_BY_CALLS = 60, 20  # calls that are kept, by time and by number
+MAX_BYTES = 1 << 28  # a program with 100 000 functions leaves some 30 MB
 BUILT_IN = "built-in"
 STANDARD_LIBRARY = "standard library"
 
@@ -341,8 +341,8 @@ def program_calls(functions: Sequence[_Function], total: float) -> Profile | Non
             edges.append(replace(caller, counters={}, callee=callee.frame()))
     if not edges:
         return None
-    by_time = sorted(edges, key=lambda edge: (-(edge.total or 0.0), -(edge.calls or 0)))[:MOST_EDGES]
-    by_calls = sorted(edges, key=lambda edge: -(edge.calls or 0))[:MOST_EDGES_BY_CALLS]
+    by_time = sorted(edges, key=lambda edge: (-(edge.total or 0.0), -(edge.calls or 0)))[:MAX_EDGES]
+    by_calls = sorted(edges, key=lambda edge: -(edge.calls or 0))[:MAX_EDGES_BY_CALLS]
     shown = [*by_time, *(edge for edge in by_calls if edge not in by_time)]
     return Profile("own functions and what they call", "s", total, tuple(shown), "program-calls")
 
@@ -366,7 +366,7 @@ def import_time(functions: list[_Function]) -> Profile | None:
 
 def _read_functions(path: Path) -> list[_Function]:
     with reading(path):
-        data = read_bounded(path, MOST_BYTES)
+        data = read_bounded(path, MAX_BYTES)
     if not data:
         raise UnreadableReport(f"{path} is empty")
     try:

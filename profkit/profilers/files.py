@@ -15,8 +15,8 @@ HEAD_BYTES = 64 * 1024  # what is looked at to tell which format a file has
 LONGEST_LINE = 32 << 20  # characters; eight thousand metrics of a launch are a quarter of a million
 # Traces of torch's profiler pack to a tenth or a thirtieth, DEFLATE can do a thousandth: what unpacks to hundreds of
 # times its size is one event again and again, or none.
-MOST_RATIO = 250
-LEAST_SUSPECT = 64 << 20  # bytes; below, it costs little whatever it is
+MAX_RATIO = 250
+MIN_SUSPECT = 64 << 20  # bytes; below, it costs little whatever it is
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def lines_of(file: TextIO, path: Path) -> Iterator[str]:
 
 def check_unpacked(unpacked: int, packed: IO[bytes]) -> None:
     """Raise UnreadableReport if what was read of `packed` unpacked to so much that it is an archive bomb."""
-    if unpacked > LEAST_SUSPECT and unpacked > MOST_RATIO * packed.tell():
+    if unpacked > MIN_SUSPECT and unpacked > MAX_RATIO * packed.tell():
         raise UnreadableReport(
-            f"the archive unpacks to more than {MOST_RATIO} times its size, which no trace does"
+            f"the archive unpacks to more than {MAX_RATIO} times its size, which no trace does"
         )

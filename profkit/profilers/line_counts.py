@@ -11,7 +11,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
 from profkit.core.types import ArrayForm, LineCount
 
-MOST_LINES, MOST_NAMES, MOST_FORMS, MOST_DIMENSIONS = 200, 100, 10, 64
+MAX_LINES, MAX_NAMES, MAX_FORMS, MAX_DIMENSIONS = 200, 100, 10, 64
 PARTS = 8
 
 
@@ -20,7 +20,7 @@ def read_line_counts(path: Path) -> tuple[LineCount, ...]:
     try:
         document = json.loads(read_bounded(path))
         rows, entries = document["rows"], int(document["entries"])
-        return tuple(_line_count(row, entries) for row in rows[:MOST_LINES] if row[3] > 0)
+        return tuple(_line_count(row, entries) for row in rows[:MAX_LINES] if row[3] > 0)
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, UnreadableReport):
         return ()
 
@@ -28,8 +28,8 @@ def read_line_counts(path: Path) -> tuple[LineCount, ...]:
 def _line_count(row: Any, entries: int) -> LineCount:
     file, line, function, executions, looks, forms, parts = row
     read = {
-        str(name)[:200]: tuple(_form(form) for form in seen[:MOST_FORMS])
-        for name, seen in list(forms.items())[:MOST_NAMES]
+        str(name)[:200]: tuple(_form(form) for form in seen[:MAX_FORMS])
+        for name, seen in list(forms.items())[:MAX_NAMES]
     }
     seconds = tuple(float(part) for part in parts)
     if len(seconds) not in (0, PARTS) or not all(is_finite_number(spent) and spent >= 0 for spent in seconds):
@@ -43,7 +43,7 @@ def _form(form: Any) -> ArrayForm:
     if isinstance(form, str):
         return ArrayForm(form[:20])
     type_, shape, order = form
-    sizes = tuple(int(size) for size in shape[:MOST_DIMENSIONS])
+    sizes = tuple(int(size) for size in shape[:MAX_DIMENSIONS])
     if min(sizes, default=0) < 0:
         raise ValueError("a shape that is none")
     return ArrayForm(str(type_)[:20], sizes, str(order)[:1])

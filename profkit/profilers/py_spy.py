@@ -22,7 +22,7 @@ from profkit.profilers.stacks import IMPORT, SCHEMA
 INSTALL = "pip install 'profkit[attach]'"
 RATE = 100  # samples a second
 LARGEST = 256 << 20  # bytes; equal stacks are one row, some hundred bytes a frame
-LEAST_CPU = 0.05  # seconds: below that the system's own count of a process is too coarse
+MIN_CPU = 0.05  # seconds: below that the system's own count of a process is too coarse
 _PROCESS = re.compile(r'process (\d+):"')
 # A row begins with the command lines of the process and of those above it, which may be texts of several lines.
 _ROW = re.compile(
@@ -73,7 +73,7 @@ def sampled_lines(
         ran = period * sum(count for key, count in able.items() if key[0] == pid)
         # A thread that could run is not yet one that ran: the system's count decides how much.
         counted = cpu.get(pid, 0.0)
-        scale = min(1.0, counted / ran) if counted > LEAST_CPU and ran > 0 else 1.0
+        scale = min(1.0, counted / ran) if counted > MIN_CPU and ran > 0 else 1.0
         tree, samples, waits = _Tree(), [], []
         for key in (key for key in present | able if key[0] == pid):
             node = tree.add(key[2])

@@ -135,7 +135,7 @@ _PRIVATE_LINES = tuple(
     )
 )
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-----")
-_MOST_KEY_LINES = 400
+_MAX_KEY_LINES = 400
 
 _WORD = re.compile(r"[A-Za-z_.-]+")
 _SHORT = 2048  # characters: a longer text is hardly ever met twice, and would fill memory
@@ -422,5 +422,5 @@ def without_keys(lines: Iterable[str]) -> Iterator[str]:
         if inside and "-----END" not in line and re.fullmatch(r"[\w+/=:,. -]*\s*", line):
             inside -= 1
             continue
-        inside = _MOST_KEY_LINES if _KEY_BEGIN.search(line) is not None and "-----END" not in line else 0
+        inside = _MAX_KEY_LINES if _KEY_BEGIN.search(line) is not None and "-----END" not in line else 0
         yield line

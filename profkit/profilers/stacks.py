@@ -29,16 +29,16 @@ from profkit.profilers.perf.leaves import Moment, NativeLeaf, by_stack, read_lea
 
 SCHEMA = "profkit.stacks/1"
 _SIGN = b'{"schema": "profkit.stacks/1"'
-MOST_BYTES = 512 << 20
-MOST_PROCESSES = 20_000
+MAX_BYTES = 512 << 20
+MAX_PROCESSES = 20_000
 IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
 DEEPEST = 5000  # frames of one stack
-MOST_STRETCHES = 200_000  # of one process
+MAX_STRETCHES = 200_000  # of one process
 # processes, and mean seconds: one for each item, whose lines are not the program's
 MANY_CHILDREN, SHORT = 10, 0.5
 # A line that stood still so often when it gave the lock away, and so much more often than it went on, does so for a
 # moment. Where other programs take the processors, one that works without the lock went on in 3 to 5 of 10.
-MOSTLY_STOOD, LEAST_STOOD = 8, 8
+MOSTLY_STOOD, MIN_STOOD = 8, 8
 # Threads that took turns for so many seconds of a processor, and so much of it (0..1) without a place.
 TURNS, UNPLACED = 0.3, 0.3
 # Two standard errors of a share of a third, as a share of the run, above which shares are called rough, and seconds of
@@ -304,7 +304,7 @@ def _add_lines(
     for node, held in first.held.items():
         lines.note_held(_bare_sample(first, first, node, min(first.threads, default=0))[0], *held)
     for node, (stood, went) in first.given.items():
-        if stood >= max(LEAST_STOOD, MOSTLY_STOOD * went):
+        if stood >= max(MIN_STOOD, MOSTLY_STOOD * went):
             main_thread = min(first.threads, default=0)
             lines.note_given(_bare_sample(first, first, node, main_thread)[0], stood / max(1, first.trials))
     for (path, number), seconds in first.collected.items():
@@ -367,8 +367,8 @@ def _read_processes(path: Path) -> tuple[list[_Process], int]:
     processes: dict[str, _Process] = {}
     torn = 0
     with reading(path):
-        if path.stat().st_size > MOST_BYTES:
-            raise UnreadableReport(f"{path} is larger than sampled stacks can be ({MOST_BYTES >> 20} MiB)")
+        if path.stat().st_size > MAX_BYTES:
+            raise UnreadableReport(f"{path} is larger than sampled stacks can be ({MAX_BYTES >> 20} MiB)")
         with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="\n") as file:
             for line in lines_of(file, path):
                 if line.strip() and not _add_line(processes, line):
@@ -385,7 +385,7 @@ def _add_line(processes: dict[str, _Process], text: str) -> bool:
         if line["schema"] != SCHEMA:
             return False
         key = str(line["process"])
-        if key not in processes and len(processes) >= MOST_PROCESSES:
+        if key not in processes and len(processes) >= MAX_PROCESSES:
             return False
         process = processes.get(key) or _Process(key, int(key.partition(".")[2]))
         _take(process, line)
@@ -431,7 +431,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
     process.natives |= {int(number): int(native) for number, native in line.get("natives", ())}
     for thread, node, at in line.get("moments", ()):
         process.moments.setdefault(int(thread), []).append((process.monotonic + float(at) * 1e-6, int(node)))
-    room = MOST_STRETCHES - len(process.stretches)
+    room = MAX_STRETCHES - len(process.stretches)
     for thread, begin, length, kind, node, wall in line.get("stretches", ())[:room]:
         begun, lasted, took = (max(0.0, float(micros)) * 1e-6 for micros in (begin, length, wall))
         row = WrittenStretch(int(thread), begun, lasted, str(kind)[:20], int(node), took)

@@ -14,7 +14,7 @@ from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded
 from profkit.core.types import Hotspot, Profile
 
-MOST_BYTES = 128 << 20
+MAX_BYTES = 128 << 20
 _LINE = "profkit-at "
 _LONGEST = 60  # characters of the shapes
 _OPERATOR, _ANNOTATION = "cpu_op", "user_annotation"
@@ -54,7 +54,7 @@ def read_torch_lines(path: Path) -> Profile | None:
     `own` of a row without a shape and with the function's name is the whole time of the line's calls of torch.
     """
     try:
-        data = json.loads(read_bounded(path, MOST_BYTES))
+        data = json.loads(read_bounded(path, MAX_BYTES))
     except (OSError, ValueError, ProfkitError, RecursionError):
         return None
     events = data.get("traceEvents") if isinstance(data, dict) else None

@@ -11,9 +11,9 @@ from profkit.analysis.necessary_work.formulas import necessary_work
 from profkit.analysis.necessary_work.work import NecessaryWork
 from profkit.core.types import Hotspot, Profile
 
-MOST_EVENTS = 1 << 21  # 2 M operators and allocations: some 300 MB of a trace
+MAX_EVENTS = 1 << 21  # 2 M operators and allocations: some 300 MB of a trace
 _LONGEST_SHAPES = 200  # characters
-_MOST_DONE = 64  # of the calls inside of one
+_MAX_DONE = 64  # of the calls inside of one
 OPERATOR, ANNOTATION, INSTANT = "cpu_op", "user_annotation", "cpu_instant_event"
 
 
@@ -78,7 +78,7 @@ class TorchOperators:
             self._add(event, (at, 1, size, None, "", None))
 
     def _add(self, event: Mapping[str, Any], row: _Row) -> None:
-        if self._count >= MOST_EVENTS:
+        if self._count >= MAX_EVENTS:
             self.cut = True
             return
         self._count += 1
@@ -137,7 +137,7 @@ def _close(sums: dict[str, _Sum], stack: list[tuple[_Open, int, str]]) -> None:
     if stack:
         stack[-1][0].inside += length
         stack[-1][0].size += call.size
-        stack[-1][0].done += call.done[-_MOST_DONE:]
+        stack[-1][0].done += call.done[-_MAX_DONE:]
 
 
 def _is_same(outer: NecessaryWork, inner: NecessaryWork) -> bool:

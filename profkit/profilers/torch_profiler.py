@@ -18,10 +18,10 @@ from profkit.profilers.chrome.reading import (
     unpacked_head,
     whole_number,
 )
-from profkit.profilers.torch_operators import INSTANT, MOST_EVENTS, OPERATOR, TorchOperators
+from profkit.profilers.torch_operators import INSTANT, MAX_EVENTS, OPERATOR, TorchOperators
 
 LONGEST_NAME = 65536
-MOST_RANGES = 1 << 20
+MAX_RANGES = 1 << 20
 STEP = "ProfilerStep"
 _ENGINE = "autograd::engine::"
 _STEP = re.compile(r"ProfilerStep#\d+$")
@@ -136,7 +136,7 @@ class TorchEvents:
     def _operation(self, event: Mapping[str, Any], start: int, end: int) -> None:
         """Add an operation as `emit_nvtx` would write it, without those of autograd's engine around a node."""
         name, args = str(event.get("name"))[:LONGEST_NAME], event.get("args")
-        if len(self.operations) >= MOST_RANGES or not isinstance(args, dict) or name.startswith(_ENGINE):
+        if len(self.operations) >= MAX_RANGES or not isinstance(args, dict) or name.startswith(_ENGINE):
             return
         call = recorded_call(name, args)
         sizes = f", sizes = {args['Input Dims']}"[:LONGEST_NAME] if call is not None else ""
@@ -158,7 +158,7 @@ class TorchEvents:
         if _STEP.match(name):
             self.steps.append((start, end))
             name = STEP
-        if len(self.ranges) >= MOST_RANGES:
+        if len(self.ranges) >= MAX_RANGES:
             return
         # Only profkit's own annotations tell a domain. Those, and steps, are the whole process': the backward pass of a
         # step is launched by a thread of its own.
@@ -285,7 +285,7 @@ class _Reader:
         if self._trace.cut_short:
             yield Fact("trace-cut-short")
         if events.on_cpu.cut:
-            yield Fact.of("operators-cut", count=MOST_EVENTS)
+            yield Fact.of("operators-cut", count=MAX_EVENTS)
         if self._trace.repairs:
             yield Fact("trace-repaired")
         if self._trace.more_behind:

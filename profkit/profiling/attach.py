@@ -109,7 +109,7 @@ def launched_python(process: psutil.Process) -> psutil.Process | None:
     if len(below) == 1:
         return below[0]
     listed = "\n".join(
-        f"profkit profile --pid {member.pid}   ({_command_of(member)})" for member in below[:MOST_LISTED]
+        f"profkit profile --pid {member.pid}   ({_command_of(member)})" for member in below[:MAX_LISTED]
     )
     raise UsageError(
         f"process {process.pid} is {process.name()} and waits for {len(below)} Python programs", listed
@@ -135,7 +135,7 @@ def working_child(process: psutil.Process) -> psutil.Process:
     return process
 
 
-MOST_LISTED = 5
+MAX_LISTED = 5
 _COMMAND = 60  # characters of a command line
 
 

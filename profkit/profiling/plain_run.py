@@ -21,8 +21,8 @@ LOW_PERCENT = 25.0
 # Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
 ONE_AT_A_TIME = 1.02
 # Of the processor time: where the first thread used so much, those of a library that wait for work do not count.
-MOST_OF_IT = 0.95
-MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
+MAJORITY = 0.95
+MAX_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PlainProcess:
         outcome = self.run(tick)
         timings = _timings(self.folder)
         ran, wait = outcome.main_thread
-        alone = ran >= MOST_OF_IT * outcome.cpu_seconds
+        alone = ran >= MAJORITY * outcome.cpu_seconds
         if not alone:
             wait = outcome.usage[-1][2] if outcome.usage else 0.0
             alone = outcome.cpu_seconds + wait <= ONE_AT_A_TIME * outcome.seconds
@@ -139,7 +139,7 @@ def variation(draw: random.Random, hash_seed: int) -> dict[str, str]:
     """
     return {
         "PYTHONHASHSEED": str(hash_seed % 2**32),
-        "PROFKIT_ENVIRONMENT_OFFSET": "x" * draw.randrange(MOST_OFFSET),
+        "PROFKIT_ENVIRONMENT_OFFSET": "x" * draw.randrange(MAX_OFFSET),
     }
 
 

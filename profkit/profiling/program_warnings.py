@@ -8,7 +8,7 @@ from pathlib import Path
 from profkit.core.files.regular import open_regular
 from profkit.core.types import ProgramWarning
 
-MOST_BYTES, MOST_WARNINGS, LONGEST = 1 << 20, 50, 600  # of what is printed; kept; signs of a text
+MAX_BYTES, MAX_WARNINGS, LONGEST = 1 << 20, 50, 600  # of what is printed; kept; signs of a text
 # As `warnings.formatwarning` has it: `path.py:8: PerformanceWarning: text`
 _WARNING = re.compile(
     r"^(?P<file>[^\n:]{1,400}\.(?:py|ipynb)):(?P<line>\d{1,7}): (?P<category>\w{0,60}Warning): (?P<text>[^\n]+)",
@@ -22,7 +22,7 @@ def read_warnings(log: Path) -> tuple[ProgramWarning, ...]:
     if not log.is_file():
         return ()
     with open_regular(log) as file:
-        printed = file.read(MOST_BYTES).decode("utf-8", "replace")
+        printed = file.read(MAX_BYTES).decode("utf-8", "replace")
     warnings = dict.fromkeys(
         ProgramWarning(
             match["file"],
@@ -32,4 +32,4 @@ def read_warnings(log: Path) -> tuple[ProgramWarning, ...]:
         )
         for match in _WARNING.finditer(printed)
     )
-    return tuple(warnings)[:MOST_WARNINGS]
+    return tuple(warnings)[:MAX_WARNINGS]

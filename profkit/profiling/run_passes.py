@@ -225,7 +225,7 @@ _OWN_PROFILER = re.compile(r"Another profiling tool is already active|tool \d+ i
 _END_OF_INPUT = re.compile(r"EOFError|EOF when reading|unexpected end of (?:input|file)", re.IGNORECASE)
 _ALREADY_THERE = re.compile(r"(?:FileExistsError|File exists|already exists)[^'\n]*'([^'\n]+)'")
 _VALGRIND = re.compile(r"==\d+==")  # begins the lines that valgrind itself prints
-MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
+MAX_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 REFERENCE_TURNS = 3  # of the reference loop, before and after each process
 # Of a program that marks nothing, after which no process is started for the sake of the precision alone.
 MORE_SECONDS = 1.5
@@ -278,7 +278,7 @@ def run_timing(
     alone = len(plan.steps) == 1 and runs.kind == "benchmark"  # it samples until it knows, by itself
     usual = MORE_SECONDS if runs.kind == "process" else REGION_SECONDS
     more = budget if patient or (thorough and runs.kind != "process") else min(budget, usual)
-    while not alone and not runs.endless and not runs.is_known(more) and len(runs.outcomes) < MOST_PROCESSES:
+    while not alone and not runs.endless and not runs.is_known(more) and len(runs.outcomes) < MAX_PROCESSES:
         runs.add(_repeated_step(step, len(runs.outcomes) + 1))
     seconds, outcomes = runs.gone, runs.outcomes
     artifacts = tuple(sorted(str(p.relative_to(settings.folder)) for p in _record_files(settings.folder)))

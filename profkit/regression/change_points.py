@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 SHORTEST = 5  # values of a piece: with fewer a pair of spikes is a level
 FEWEST = 2 * SHORTEST  # values; with fewer there are no two stretches
 PENALTY = 4.0  # times ln n, for values in units of their noise
-MOST_LEVELS = 128  # quantiles stand for the values above; on 410 real series no place moves by that
+MAX_LEVELS = 128  # quantiles stand for the values above; on 410 real series no place moves by that
 ROUNDING = 1e-12  # of the level: sums of doubles in another order differ by so much, and nothing changed
 NEAR = 3  # values by which the fit misses the best place at most
 STRENGTH_LIMIT = 5.0  # standard errors that a change must have
 REACH = 40  # values on either side that are compared: older ones belong to another time
-MOST_CORRELATION = 0.95
+MAX_CORRELATION = 0.95
 CLIP = 3.0  # sigmas: a wild value must not hide the correlation of the rest
 MEAN_TO_SIGMA = 1.2533  # sqrt(pi / 2): sigma over the mean absolute deviation, normal distribution
 # Of (1 + 3 r) / n, the bias of a correlation about a mean (Kendall, Biometrika 41 (1954) 403): a median has less.
@@ -123,8 +123,8 @@ def best_fit(values: NDArray[np.float64], penalty: float) -> list[int]:
     if n < FEWEST:
         return []
     levels = np.unique(values)
-    if len(levels) > MOST_LEVELS:
-        levels = np.unique(np.quantile(values, np.linspace(0, 1, MOST_LEVELS), method="nearest"))
+    if len(levels) > MAX_LEVELS:
+        levels = np.unique(np.quantile(values, np.linspace(0, 1, MAX_LEVELS), method="nearest"))
     sums = np.zeros((n + 1, len(levels)))
     np.abs(np.subtract.outer(values, levels, out=sums[1:]), out=sums[1:])
     np.cumsum(sums, axis=0, out=sums)
@@ -321,4 +321,4 @@ def _unbiased_correlation(products: float, powers: float, n: int, stretches: int
     if powers <= 0:
         return 0.0
     r = products / powers
-    return min(MOST_CORRELATION, max(0.0, r + MEDIAN_BIAS * stretches * (1 + 3 * r) / n))
+    return min(MAX_CORRELATION, max(0.0, r + MEDIAN_BIAS * stretches * (1 + 3 * r) / n))

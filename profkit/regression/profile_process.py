@@ -225,7 +225,7 @@ def _take_fault(file: Path) -> tuple[str, str | None]:
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h)?\s*")
 _OF_A_SHELL = ("&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1")  # as words of their own
-MOST_SECONDS = 7 * 86400.0  # a week: a number beyond it is a slip, and would overflow a wait
+MAX_SECONDS = 7 * 86400.0  # a week: a number beyond it is a slip, and would overflow a wait
 
 
 def decode(value: YamlValue, kind: Any, key: str) -> Any:
@@ -298,7 +298,7 @@ def _seconds(value: YamlValue, key: str) -> float:
     match = _DURATION.fullmatch(str(content)) if not isinstance(content, bool) else None
     if match is not None:
         duration = float(match[1]) * _SECONDS[match[2] or ""]
-    if not 0 < duration <= MOST_SECONDS:
+    if not 0 < duration <= MAX_SECONDS:
         value.refuse(f"{key} is no time between 0 and 7 days", f"{key}: 600  # seconds")
     return duration
 

@@ -11,7 +11,7 @@ from profkit.reporting.view import Block, DataTable, TableColumn, Text, plain_te
 
 Row = TypeVar("Row")
 CellValue: TypeAlias = float | str | None
-_MOST = 4000  # rows of a page: more make it slow to open, and are in the JSON document
+_MAX_ROWS = 4000  # rows of a page: more make it slow to open, and are in the JSON document
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def sortable_table(
     note: Text = "",
     hint: str = "part of a name",
     reference: tuple[Block, ...] = (),
-    most: int = _MOST,
+    most: int = _MAX_ROWS,
     seconds: Sequence[float] = (),
 ) -> SortableTable:
     """Return a table that sorts and filters, of the first `most` rows; `names` are found by the filter too."""

@@ -76,7 +76,7 @@ def verdict_case(group: str, verdict: Verdict) -> Case:
     return Case(group, name, state, "" if state == "passed" else reason, detail, kind=verdict.verdict)
 
 
-MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")
+MAX_ANNOTATIONS = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")
 
 
 def annotation_lines(view: View) -> str:
@@ -89,9 +89,11 @@ def annotation_lines(view: View) -> str:
                 lines[row.level].append(_command(row.level, row.title, text, row.path, row.line))
     shown = []
     for name, rows in lines.items():
-        if len(rows) > MOST:
-            more = _command(name, f"{plain_text(view.title)}: {len(rows) - MOST + 1} more", "see the report")
-            rows = [*rows[: MOST - 1], more]
+        if len(rows) > MAX_ANNOTATIONS:
+            more = _command(
+                name, f"{plain_text(view.title)}: {len(rows) - MAX_ANNOTATIONS + 1} more", "see the report"
+            )
+            rows = [*rows[: MAX_ANNOTATIONS - 1], more]
         shown += rows
     return "".join(line + "\n" for line in shown)
 

@@ -39,8 +39,8 @@ from profkit.reporting.views.history import change_line, series_table, title_of,
 MARKER = "profkit-site.txt"
 MARK = "A page of profkit history site: it is replaced as a whole when it is written again.\n"
 PAGE = "index.html"
-MOST_CHANGES = 60
-MOST_DRAWN = 4  # series of one workload: a chart of a year is 50 kB
+MAX_CHANGES = 60
+MAX_DRAWN = 4  # series of one workload: a chart of a year is 50 kB
 # What a folder that is published may hold beforehand: a checkout, and what its host reads.
 _HOSTS = frozenset({".git", ".nojekyll", ".gitignore", "CNAME"})
 TITLE = "Performance over time"
@@ -127,7 +127,7 @@ def _workload(name: str, trends: Sequence[Trend], foremost: Collection[str]) -> 
     """Return the trends that can fail a night, or else the first one, and a row for each series."""
     own = [trend for trend in trends if trend.series.key.workload == name]
     own.sort(key=lambda trend: (not trend.series.key.metric.startswith("time."), trend.series.key.metric))
-    drawn = [trend for trend in own if trend.series.key.metric in foremost][:MOST_DRAWN] or own[:1]
+    drawn = [trend for trend in own if trend.series.key.metric in foremost][:MAX_DRAWN] or own[:1]
     blocks = [Section(title_of(trend.series), tuple(trend_blocks(trend))) for trend in drawn]
     return Section(name, (*blocks, series_table(own)) if own else (Paragraph("It has no values."),))
 
@@ -142,7 +142,7 @@ def _changes(trends: Sequence[Trend], foremost: Collection[str]) -> Section:
     ]
     found.sort(key=lambda row: row[0], reverse=True)
     lines = [
-        Item(title_of(series), (change_line(series, change),)) for _, series, change in found[:MOST_CHANGES]
+        Item(title_of(series), (change_line(series, change),)) for _, series, change in found[:MAX_CHANGES]
     ]
     none = Paragraph("No change was found in any series that can fail a night.")
     return Section("What changed lately", (ItemList(tuple(lines)) if lines else none,))

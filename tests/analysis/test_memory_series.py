@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from profkit.analysis.summaries.memory import MOST_LOOKS, memory_series
+from profkit.analysis.summaries.memory import MAX_LOOKS, memory_series
 from profkit.backends.cuda.process_rows import memory_of
 from profkit.core import process
 
@@ -14,7 +14,7 @@ def test_a_long_course_is_thinned_and_keeps_its_highest_look() -> None:
     looks[54_321] = (543.21, 9e9)
     series = memory_series("resident", looks, 9.5e9)
     assert series is not None
-    assert len(series.seconds) == len(series.bytes) == MOST_LOOKS
+    assert len(series.seconds) == len(series.bytes) == MAX_LOOKS
     assert (543.21, 9e9) in zip(series.seconds, series.bytes, strict=True)
     assert list(series.seconds) == sorted(series.seconds)
     assert series.peak == 9.5e9

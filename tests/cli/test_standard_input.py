@@ -113,7 +113,7 @@ def test_input_that_is_too_large_is_an_error_with_the_line_that_names_a_file(
 def test_a_stream_without_an_end_is_an_error_and_no_wait_for_ever(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(standard_input, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(standard_input, "MAX_SECONDS", 0.3)
     source, sink = os.pipe()
     os.write(sink, b"some")
     before = os.dup(0)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from profkit.regression.detection.nights import LEAST
+from profkit.regression.detection.nights import MIN_LEVEL_NIGHTS
 from tests.conftest import ROOT
 from tests.docs.test_commands import options
 
@@ -44,7 +44,7 @@ def test_no_option_that_a_verb_has_is_told_to_be_gone(area: str) -> None:
 
 
 def test_the_night_from_which_the_past_judges_is_one_number_everywhere() -> None:
-    assert LEAST == 7
+    assert MIN_LEVEL_NIGHTS == 7
     facts = (ROOT / "profkit" / "reporting" / "facts.yaml").read_text(encoding="utf-8")
     decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
     nightly = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from profkit.fronts.answers import MOST
+from profkit.fronts.answers import MAX_CHARACTERS
 from tests.conftest import ROOT
 from tests.git_repository import git
 
@@ -107,7 +107,7 @@ async def find_change_prove(planted: Planted, root: Path) -> str:
     async with connected(root, "--budget", "60") as client:
         found = await client.call_tool("profile", {"command": command, "budget": 15}, progress_callback=tell)
         assert told[0] == "runs python app.py for about 15 s"  # before it ran
-        assert len(text_in(found)) <= MOST
+        assert len(text_in(found)) <= MAX_CHARACTERS
         run = found.structured_content
         first = run["insights"][0]
         assert (first["untrusted"]["file"], first["line"]) == ("app.py", planted.line)

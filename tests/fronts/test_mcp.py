@@ -26,7 +26,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from profkit.core.run_folder import run_to_json, write_run
 from profkit.core.types import Beneath, CodeSpot, Difference, Fact, Gain, Insight, Place
-from profkit.fronts.answers import MOST, PARTS, of_comparison, of_run, text_of
+from profkit.fronts.answers import MAX_CHARACTERS, PARTS, of_comparison, of_run, text_of
 from profkit.fronts.mcp import INSTRUCTIONS, Server, Tools
 from profkit.profiling.api import Run
 from profkit.regression.compare import CompareOptions, compare
@@ -55,7 +55,7 @@ def test_an_answer_fits_and_the_next_rows_are_asked_for_by_their_number() -> Non
     start, seen = 0, 0
     while True:
         answer = of_run(Run(many, Path("r")), "r", "readings", start)
-        assert len(text_of(answer)) <= MOST
+        assert len(text_of(answer)) <= MAX_CHARACTERS
         assert answer.readings
         seen += len(answer.readings)
         if not answer.more:

@@ -28,10 +28,10 @@ from tests.fuzz.targets import SHOW, TARGETS, Target
 
 CORPUS = Path(__file__).parent / "corpus"
 SECONDS_PER_MB = 10.0
-LEAST_SECONDS = 5.0  # for small inputs: the machine may be slow
+MIN_SECONDS = 5.0  # for small inputs: the machine may be slow
 WAITS = 10.0  # times what is allowed, for what waits: the machine may be busy
 MEMORY_TIMES = 4  # times the input
-LEAST_MEMORY = 96 << 20  # bytes; modules that are loaded meanwhile, and what shows a small file
+MIN_MEMORY = 96 << 20  # bytes; modules that are loaded meanwhile, and what shows a small file
 PACKAGE = f"{os.sep}profkit{os.sep}"
 
 
@@ -41,7 +41,7 @@ class TooSlow(BaseException):
 
 def seconds_for(size: int) -> float:
     """How long an input of so many bytes may take."""
-    return max(LEAST_SECONDS, SECONDS_PER_MB * size / 1e6)
+    return max(MIN_SECONDS, SECONDS_PER_MB * size / 1e6)
 
 
 @contextlib.contextmanager
@@ -55,7 +55,7 @@ def bounded(data: bytes) -> Iterator[None]:
     before = {number: signal.signal(number, stop) for number in timers}
     limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + LEAST_MEMORY + MEMORY_TIMES * len(data), limits[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (used + MIN_MEMORY + MEMORY_TIMES * len(data), limits[1]))
     signal.setitimer(signal.ITIMER_PROF, seconds_for(len(data)))
     signal.setitimer(signal.ITIMER_REAL, WAITS * seconds_for(len(data)))
     try:

@@ -59,7 +59,7 @@ def compute(data: bytes) -> None:
 def test_what_fails_computes_too_long_or_waits_is_found(
     act: Callable[[bytes], None], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fuzz, "LEAST_SECONDS", 0.1)
+    monkeypatch.setattr(fuzz, "MIN_SECONDS", 0.1)
 
     def read(path: Path, depth: int) -> None:
         if (data := path.read_bytes()) != b"seed":

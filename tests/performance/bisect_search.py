@@ -19,7 +19,7 @@ from profkit.core.pairs import confirm, rounds_of_looks
 from profkit.regression.bisect.search import FEW, Move, Pairs, next_move, observed
 from profkit.regression.detection.rules import NightRule
 
-MOST = 40  # pairs of a test
+MAX_PAIRS = 40  # pairs of a test
 BUILD = 0.003  # standard deviation of what a build is faster or slower by chance
 FLOOR = 0.02
 NOISES = ("quiet", "noisy", "tails", "neighbour")
@@ -127,7 +127,7 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
     while isinstance(move := next_move(n, nobody, seen, floor), Move):
         earlier, later = levels[move.earlier], levels[move.later]
         pairs: Pairs = _in_full(machine, earlier, later)[0] if move.direct else ()
-        while not move.direct and len(pairs) < MOST:
+        while not move.direct and len(pairs) < MAX_PAIRS:
             pairs += tuple(machine.pair(earlier, later) for _ in range(FEW))
             if observed(pairs, ends, move.earlier, move.later).error <= move.error:
                 break
@@ -147,9 +147,9 @@ def _in_full(machine: Machine, earlier: float, later: float) -> tuple[Pairs, boo
     """The pairs of the paired test, and whether it called them different."""
     pairs: list[tuple[float, float]] = []
     floor = NightRule("time", relative=FLOOR)
-    for look in rounds_of_looks(MOST):
+    for look in rounds_of_looks(MAX_PAIRS):
         pairs += [machine.pair(earlier, later) for _ in range(look - len(pairs))]
-        told = confirm([(new, old) for old, new in pairs], floor, most=MOST)
+        told = confirm([(new, old) for old, new in pairs], floor, most=MAX_PAIRS)
         if told is not None and told.word != "ambiguous":
             break
     return tuple(pairs), told is not None and told.word == "different"

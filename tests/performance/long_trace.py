@@ -27,7 +27,7 @@ from profkit.reporting import markdown, terminal
 from profkit.reporting.html import page
 from profkit.reporting.views import run
 
-MOST = 5.0  # seconds
+MAX_SECONDS = 5.0  # seconds
 LOOP, IDLE = 5_000_000, 0.3  # steps of a loop, and its seconds on an idle core (Python 3.11, 3 GHz)
 STEP = 250  # kernels
 RECORDED = (
@@ -154,7 +154,7 @@ def main() -> None:
     named = ", ".join(f"{name} {spent:.2f} s" for name, spent in parts.items())
     print(f"{named}: {whole:.2f} s, {wall:.2f} s by the clock")
     print(f"on a core that is {slower:.1f} times slower than idle: {whole / slower:.2f} s of an idle one")
-    sys.exit(whole / slower >= MOST)
+    sys.exit(whole / slower >= MAX_SECONDS)
 
 
 def loop_seconds() -> float:

@@ -134,7 +134,7 @@ def test_every_piece_of_our_own_comes_through(piece: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "size"), [("LARGEST_BACK", 1000), ("MOST_BYTES_BACK", 3000), ("MOST_FILES_BACK", 1)]
+    ("limit", "size"), [("LARGEST_BACK", 1000), ("MAX_BYTES_BACK", 3000), ("MAX_FILES_BACK", 1)]
 )
 def test_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, size: int) -> None:
     monkeypatch.setattr(files, limit, size)

@@ -18,8 +18,8 @@ from profkit.core.types import (
     SampledTime,
 )
 
-LEAST_ITERATIONS = 3
-LEAST_SECONDS = 1e-4  # of an iteration: what is shorter is no step that a person thinks of
+MIN_ITERATIONS = 3
+MIN_SECONDS = 1e-4  # of an iteration: what is shorter is no step that a person thinks of
 GROWS = 1.5  # times as long as in the first quarter of its iterations
 STEADY = 0.97  # of the eighth before: less is no growth
 
@@ -46,14 +46,14 @@ def repetitions(document: RunDocument, wall: float) -> list[RepeatedLoop]:
     found = []
     for loop in sampled.loops:
         count = count_of(document, loop.file, loop.first)
-        if count is not None and count.executions >= LEAST_ITERATIONS:
+        if count is not None and count.executions >= MIN_ITERATIONS:
             found.append(RepeatedLoop(loop, count, wall * min(1.0, loop.seconds / sampled.wall)))
     return found
 
 
 def step_of(found: Sequence[RepeatedLoop]) -> RepeatedLoop | None:
     """Return the innermost loop with iterations that are long enough to be looked at."""
-    long = [one for one in found if one.seconds >= LEAST_SECONDS * one.count.executions]
+    long = [one for one in found if one.seconds >= MIN_SECONDS * one.count.executions]
     return long[-1] if long else None
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from profkit.core.types import AccountRow
 
-LEAST = 0.005  # of the step: smaller rows are part of the rest
-MOST_ROWS = 20
+MIN_SHARE = 0.005  # of the step: smaller rows are part of the rest
+MAX_ROWS = 20
 
 
 def with_rest(rows: Iterable[AccountRow], seconds: float) -> tuple[AccountRow, ...]:
     """Return the largest rows, and one of all others; what they lack to the step is in it, too."""
     ordered = sorted(rows, key=lambda row: -row.seconds)
-    shown = [row for row in ordered[:MOST_ROWS] if row.seconds >= LEAST * seconds]
+    shown = [row for row in ordered[:MAX_ROWS] if row.seconds >= MIN_SHARE * seconds]
     rest = seconds - sum(row.seconds for row in shown)
     if rest < 1e-3 * seconds:
         return tuple(shown)

@@ -7,10 +7,10 @@ from itertools import islice
 
 from profkit.analysis.account.step_places import dispatching_lines, leads_from_step
 from profkit.analysis.evidence import evidence_of
-from profkit.analysis.hot_spots import LEAST
+from profkit.analysis.hot_spots import MIN_SHARE
 from profkit.core.types import Account, AccountRow, RunDocument
 
-MOST_PARTS = 3
+MAX_PARTS = 3
 PART = 0.05  # of the start
 _IMPORTS = "sampled-imports"
 
@@ -18,13 +18,13 @@ _IMPORTS = "sampled-imports"
 def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ...]:
     """Return the largest places before the part that counts; none where the account is of the whole run."""
     if account.unit == "iteration":
-        return tuple(islice(_outside(document, account), MOST_PARTS))
+        return tuple(islice(_outside(document, account), MAX_PARTS))
     split = document.time_split
     if split is None or not split.startup or account.unit == "run":
         return ()
     parts = _before_steps(document, account) if account.unit in ("step", "trace") else _imports(document)
     known = (one for one in parts if PART * split.startup <= one.seconds <= split.startup)
-    return tuple(islice(known, MOST_PARTS))
+    return tuple(islice(known, MAX_PARTS))
 
 
 def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRow]:
@@ -36,7 +36,7 @@ def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRo
             continue
         host = account.unit == "step" and spot.kind not in ("rest", "gpu")
         outside = spot.kind == "import" or (host and leads_from_step(run, spot) is None)
-        if outside and spot.share >= LEAST:
+        if outside and spot.share >= MIN_SHARE:
             name = spot.under.name if spot.under is not None and spot.kind == "import" else ""
             what = "" if name.startswith("[") else name
             yield AccountRow("host", spot.seconds, spot.where, what, estimated=True, does=spot.kind)

@@ -75,7 +75,7 @@ _COMPILING = 0.3  # of a line's time: beside it more goes into what comes before
 # Also of a line's time. Up to here the rest is of the steps where all lines together have no more than was traced idle.
 _MOSTLY_COMPILING = 0.6
 _LONGER = 1.1  # times what was traced: a traced run is slower, and it saw the same steps
-_FEW = 0.05  # of a loop's time: a line with less may have been met before the steps alone
+_MIN_SHARE = 0.05  # of a loop's time: a line with less may have been met before the steps alone
 _UNCLEAR = 0.1  # of a loop's time, of lines that may do something else than launch
 
 
@@ -109,7 +109,7 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
     return [
         (Place(function=one.function, file=one.file, line=one.line), left / total)
         for one, left in told
-        if left >= _FEW * total
+        if left >= _MIN_SHARE * total
     ]
 
 

@@ -17,7 +17,7 @@ from profkit.core.types import CodeSpot, Insight, Place, RunDocument
 
 GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
 _NAMED = {name: rule for rule in RULES for name in (rule.name, *rule.also)}
-LEAST_GAIN = 0.01  # of the time: less is not worth a change
+MIN_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
 
@@ -46,7 +46,7 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     """
     evidence = evidence_of(document)
     found = [insight for rule in rules for insight in rule.find(evidence)]
-    worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
+    worth = [one for one in found if one.gain is None or one.gain.at_most >= MIN_GAIN]
     ranked = _by_gain(worth)
     if any(_about(one) == "end" for one in ranked):  # the program ended there: nothing else is to be said
         return tuple(one for one in ranked if _about(one) == "end")

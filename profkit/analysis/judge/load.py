@@ -197,7 +197,7 @@ def _nearest_hint(name: str, targets: Mapping[str, Target]) -> str:
 
 
 SIZE_LIMIT = 1 << 20  # bytes; the built-in targets take 7 KB
-MOST_DEPTH = 20  # theirs are 5 deep
+MAX_DEPTH = 20  # theirs are 5 deep
 
 
 @dataclass(frozen=True)
@@ -283,9 +283,9 @@ def parse_yaml(text: str, file: str) -> YamlValue:
         depth = 0
         for event in yaml.parse(text, Loader=loader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MOST_DEPTH:  # before anything recurses: libyaml's own recursion ends in a crash
+            if depth > MAX_DEPTH:  # before anything recurses: libyaml's own recursion ends in a crash
                 raise UsageError(
-                    f"{file}, line {_line(event)}: nested too deeply", f"at most {MOST_DEPTH} levels"
+                    f"{file}, line {_line(event)}: nested too deeply", f"at most {MAX_DEPTH} levels"
                 )
             if isinstance(event, yaml.AliasEvent):
                 raise UsageError(

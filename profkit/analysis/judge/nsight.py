@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from profkit.analysis.evidence import KernelEvidence, RunEvidence
 from profkit.core.types import Insight, ToolRule
 
-LEAST_ESTIMATE = 0.1  # of the kernel's time
-MOST_RULES = 3  # of a kernel, the largest estimate first
+MIN_ESTIMATE = 0.1  # of the kernel's time
+MAX_RULES = 3  # of a kernel, the largest estimate first
 SURE = 60.0  # %: below it a unit is not what limits a kernel
 
 
@@ -18,9 +18,9 @@ def nsight_findings(run: RunEvidence) -> Iterator[Insight]:
         rules = [
             rule
             for rule in run.document.rules
-            if rule.kernel == kernel.row.scope and rule.whole and rule.speedup >= LEAST_ESTIMATE
+            if rule.kernel == kernel.row.scope and rule.whole and rule.speedup >= MIN_ESTIMATE
         ]
-        for rule in sorted(rules, key=lambda rule: -rule.speedup)[:MOST_RULES]:
+        for rule in sorted(rules, key=lambda rule: -rule.speedup)[:MAX_RULES]:
             yield _of_rule(run, kernel, rule)
 
 

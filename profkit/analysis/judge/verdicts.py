@@ -85,12 +85,12 @@ def evaluate_targets(
 
 
 # Of the time: a function with less says little of a run whose other functions take as much.
-LEAST_PLACE = 0.2
+MIN_PLACE = 0.2
 
 
 def _reading_of_place(target: Target, readings: Sequence[Reading], context: TargetContext) -> Reading | None:
     """Return the value of the function that takes most of the time; None where none does, or it has no such value."""
-    if "function" not in target.scopes or not context.hottest or context.hottest_share < LEAST_PLACE:
+    if "function" not in target.scopes or not context.hottest or context.hottest_share < MIN_PLACE:
         return None
     reading = best_reading(readings, target.metric, context.hottest[:1])
     return reading if reading is not None and reading.value is not None else None

@@ -42,7 +42,7 @@ _PLAIN_UNITS = re.compile(
     r"(|%|B|bytes?|Bytes|J|Joules|hz|Hz|SM|(cluster|register|thread|block|warp|inst|branch|sector|request|cycle|pass|byte)"
     r"(/(thread|block|s|cycle))?)"
 )
-_MOST = 2.0**63  # counters have 64 bits, and the largest number of them is what -1 looks like
+_COUNTER_LIMIT = 2.0**63  # counters have 64 bits, and the largest number of them is what -1 looks like
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _as_counted(counter: Counter) -> Counter:
         return counter
     if counter.unit not in _BASE_UNITS and _PLAIN_UNITS.fullmatch(counter.unit) is None:
         fault = Fact.of("unit-unknown", unit=counter.unit[:40])
-    elif value >= _MOST:
+    elif value >= _COUNTER_LIMIT:
         fault = Fact.of("beyond-64-bits", value=value)
     elif value < 0:
         fault = Fact.of("less-than", value=value, limit=0.0, unit=counter.unit)

@@ -68,7 +68,7 @@ NUMBERED = {
     "23": "fp8",
     "24": "fp8",
 }
-MOST_DIMENSIONS, MOST_TENSORS = 16, 4096  # a trace is a file that anybody may write
+MAX_DIMENSIONS, MAX_TENSORS = 16, 4096  # a trace is a file that anybody may write
 LARGEST = 1 << 45  # elements, and of one dimension
 
 
@@ -173,7 +173,7 @@ def plain_name(operation: str) -> str:
     return operation.rpartition("::")[2].partition(".")[0]
 
 
-_MOST_KEPT, _LONGEST_KEPT = 1 << 14, 4096
+_MAX_KEPT, _LONGEST_KEPT = 1 << 14, 4096
 _kept: dict[
     str, OperationCall | None
 ] = {}  # a program's calls are alike, and to read one takes longer than to find it
@@ -189,7 +189,7 @@ def recorded_call(name: str, args: Mapping[str, Any]) -> OperationCall | None:
         return None
     key = f"{name} {told}"
     if key not in _kept:
-        if len(_kept) >= _MOST_KEPT or len(key) > _LONGEST_KEPT:
+        if len(_kept) >= _MAX_KEPT or len(key) > _LONGEST_KEPT:
             return _read_call(name, *told)
         _kept[key] = _read_call(name, *told)
     return _kept[key]
@@ -201,7 +201,7 @@ def _read_call(name: str, dims: Any, types: Any, values: Any, strides: Any) -> O
     values = values if isinstance(values, list) and len(values) == len(dims) else [""] * len(dims)
     strides = strides if isinstance(strides, list) and len(strides) == len(dims) else [None] * len(dims)
     try:
-        read = map(_argument, dims[:MOST_TENSORS], types, values, strides)
+        read = map(_argument, dims[:MAX_TENSORS], types, values, strides)
         return OperationCall(plain_name(name)[:200], tuple(read), told=any(values))
     except ValueError:
         return None
@@ -211,7 +211,7 @@ def _argument(dims: object, type_: object, value: object, strides: object) -> Ar
     if isinstance(type_, str) and type_ in _WRITTEN:
         return _tensor(dims, _WRITTEN[type_], strides)
     if isinstance(dims, list) and dims and isinstance(dims[0], list):  # TensorList: its types are not told
-        return tuple(_tensor(one, None, None) for one in dims[:MOST_TENSORS])
+        return tuple(_tensor(one, None, None) for one in dims[:MAX_TENSORS])
     if type_ == "TensorList":
         return ()
     return value[:200] if isinstance(value, str) and value else ("" if type_ else None)
@@ -226,7 +226,7 @@ def _tensor(dims: object, type_: str | None, strides: object) -> Tensor:
 
 
 def _sizes(dims: object) -> tuple[int, ...]:
-    if not isinstance(dims, list) or len(dims) > MOST_DIMENSIONS:
+    if not isinstance(dims, list) or len(dims) > MAX_DIMENSIONS:
         raise ValueError("no shape")
     for size in dims:
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= LARGEST:

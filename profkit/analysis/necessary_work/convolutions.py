@@ -53,7 +53,7 @@ class _Geometry:
     multiplied: float  # multiply-adds
 
 
-_MOST_TAPS = 4096  # in one dimension
+_MAX_TAPS = 4096  # in one dimension
 
 
 def _geometry(call: OperationCall, data: Tensor, weight: Tensor, at: _Places) -> _Geometry | None:
@@ -74,7 +74,7 @@ def _geometry(call: OperationCall, data: Tensor, weight: Tensor, at: _Places) ->
         or extra is None
         or groups < 1
         or min(stride) < 1
-        or max(stride) > _MOST_TAPS
+        or max(stride) > _MAX_TAPS
     ):
         return None
     transposed = at.transposed if isinstance(at.transposed, bool) else call.flag(at.transposed) is True
@@ -105,7 +105,7 @@ def _windows(
     """Return how many of `size` places in a row windows touch, and how often: what lies in the padding is not there."""
     touched = times = 0
     ends: list[tuple[int, int]] = []
-    for tap in range(min(kernel, _MOST_TAPS)):
+    for tap in range(min(kernel, _MAX_TAPS)):
         first = tap * dilation - padding  # where this tap of the first window is
         begin = max(0, -(first // stride))  # the first window whose tap is inside, and
         end = min(windows, (size - 1 - first) // stride + 1)  # the one after the last
@@ -176,7 +176,7 @@ def _pooled(indices: bool) -> Rule:
             stride is None
             or padding is None
             or dilation is None
-            or not 1 <= min(stride) <= max(stride) <= _MOST_TAPS
+            or not 1 <= min(stride) <= max(stride) <= _MAX_TAPS
         ):
             return None
         out, seen = [], []

@@ -120,9 +120,9 @@ def _read_stacks(profile: dict[str, Any], frames: list[Frame]) -> Stacks:
     return Stacks(str(profile["name"]), _SHORT_UNITS.get(unit, "" if unit == "none" else unit), weights)
 
 
-LEAST_SHARE = 0.001  # share of the whole below which nothing is drawn: a pixel on a wide screen
+MIN_SHARE = 0.001  # share of the whole below which nothing is drawn: a pixel on a wide screen
 DEEPEST_BOX = 120  # boxes on each other; deeper ones end there
-MOST_BOXES = 3000  # boxes: what a browser draws at once without a pause
+MAX_BOXES = 3000  # boxes: what a browser draws at once without a pause
 BOX_NAME = 160  # characters of a name: a thousand functions of C++ templates would else be a megabyte
 PYTHON_CODE, KERNEL_CODE, NATIVE_CODE, THREAD_CODE = "python", "kernel", "native", "thread"
 # What waits, by how it is called: boxes of one colour.
@@ -182,7 +182,7 @@ def without_notebook(stacks: Stacks) -> Stacks:
     return replace(stacks, weights=weights)
 
 
-def flame_of(stacks: Stacks, least: float = LEAST_SHARE, most: int = MOST_BOXES) -> Flame | None:
+def flame_of(stacks: Stacks, least: float = MIN_SHARE, most: int = MAX_BOXES) -> Flame | None:
     """Return the tree of `stacks`, widest child first; None where nothing has any weight, or more than a number holds.
 
     Boxes narrower than `least` of the whole are left out, and more of them where there would be more than `most`.

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.types import CountedLine, LineCount, LineSamples, RunDocument, SampledLoop
 
-MOST_COUNTED, A_LINE = 40, 0.01  # lines that are counted, and the share of the time that makes one of them
-MOST_NAMES, LONGEST = 24, 400  # of a statement; characters of one
+MAX_COUNTED, A_LINE = 40, 0.01  # lines that are counted, and the share of the time that makes one of them
+MAX_NAMES, LONGEST = 24, 400  # of a statement; characters of one
 A_LOOP = 0.8  # of the time without imports: what lies under a loop that much is the program's work
-MOST_LOOPS = 6
+MAX_LOOPS = 6
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Assert, ast.Raise, ast.Delete)
 _AGAIN = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Yield, ast.YieldFrom, ast.Await)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -136,7 +136,7 @@ def names_in(statement: str) -> tuple[tuple[str, ...], ...]:
         and path[0] not in ("numpy", "torch")
         and (isinstance(getattr(one, "ctx", None), ast.Load) or _is_changed(one, tree))
     ]
-    return tuple(dict.fromkeys(found))[:MOST_NAMES]
+    return tuple(dict.fromkeys(found))[:MAX_NAMES]
 
 
 def _is_changed(node: ast.AST, tree: ast.AST) -> bool:
@@ -218,7 +218,7 @@ def find_loops(
                     SampledLoop(file, loop.lineno, function, first, last, share, share * seconds, each)
                 )
     ordered = sorted(found, key=lambda one: sum(_is_around(other, one, lines) for other in found))
-    return tuple(ordered[:MOST_LOOPS])
+    return tuple(ordered[:MAX_LOOPS])
 
 
 def is_in_loop(loop: SampledLoop, function: str | None, file: str | None, line: int | None) -> bool:
@@ -285,7 +285,7 @@ def lines_to_count(document: RunDocument) -> tuple[CountedLine, ...]:
     for loop in sampled.loops:
         found[loop.file, loop.first] = CountedLine(loop.file, loop.first, loop.function, loop.each, loop=True)
     for one in sampled.lines:
-        if len(found) >= MOST_COUNTED or one.main_wall < A_LINE * sampled.wall:
+        if len(found) >= MAX_COUNTED or one.main_wall < A_LINE * sampled.wall:
             break
         if one.file is None or one.line is None or one.code is None or not one.code.statement:
             continue

@@ -15,17 +15,17 @@ from typing import Literal, TypeAlias
 from profkit.analysis.stacks.python_code import LOCAL, PythonSample, SeenValues, is_users_frame, largest
 from profkit.core.types import CodeLine, Frame, LineSamples, SampledTime
 
-MOST_LINES = 100
-LEAST = 0.0005  # of the whole: a line with less is left out
-MOST_AROUND = 12  # lines of the program around one
-A_CALL, MOST_CALLS = (
+MAX_LINES = 100
+MIN_SHARE = 0.0005  # of the whole: a line with less is left out
+MAX_AROUND = 12  # lines of the program around one
+A_CALL, MAX_CALLS = (
     0.05,
     40,
 )  # of the whole: a line that calls functions of the program with less is left out
-BELOW, MOST_BELOW = 0.1, 12  # of a line's time: a function anywhere below it with less is left out
+BELOW, MAX_BELOW = 0.1, 12  # of a line's time: a function anywhere below it with less is left out
 # A line that calls a library is opened to the library's public functions with so much of the line's time. Of two
 # functions within `WRAPS` of each other the outer one only leads to the inner one.
-INSIDE, MOST_INSIDE, WRAPS = 0.5, 3, 0.05
+INSIDE, MAX_INSIDE, WRAPS = 0.5, 3, 0.05
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _WORKERS = "/multiprocessing/process.py"
 # What a worker of a pool runs before the work itself.
@@ -95,7 +95,7 @@ class LineTally:
             line.within[places[n]] += sample.wall
         _add_sample(line, places, (outer, at), sample, role, source)
         calls: dict[Place, tuple[int, int]] = {}
-        for n in around[-MOST_AROUND:]:
+        for n in around[-MAX_AROUND:]:
             called = _function_of(places, n)
             calls[places[called][0], places[n][1]] = called, n
         for call, known in calls.items():
@@ -200,8 +200,8 @@ class LineTally:
             self._rest_cpu,
             collecting,
             children,
-            lines=largest_of(self._lines, LEAST, MOST_LINES),
-            outer=largest_of(self._outer, A_CALL, MOST_CALLS),
+            lines=largest_of(self._lines, MIN_SHARE, MAX_LINES),
+            outer=largest_of(self._outer, A_CALL, MAX_CALLS),
         )
 
     def _samples(self, frame: Frame, number: int, line: _Line, seen: SeenValues | None) -> LineSamples:
@@ -216,7 +216,7 @@ class LineTally:
                 "callers": largest(line.callers),
                 "below": _good_part(line),
                 "inside": _opened(line),
-                "within": largest(line.within, MOST_AROUND),
+                "within": largest(line.within, MAX_AROUND),
                 "longest": line.longest or None,
                 "collecting": self._collecting.get((frame.file, number), 0.0),
                 "threads": len(line.threads),
@@ -261,7 +261,7 @@ def _good_part(line: _Line) -> tuple[CodeLine, ...]:
     """Return the functions anywhere below a line with a good part of its time, by their first lines."""
     least = BELOW * (line.main_wall + line.other_wall)
     large = {place: seconds for place, seconds in line.below.items() if seconds >= least}
-    return largest(large, MOST_BELOW)
+    return largest(large, MAX_BELOW)
 
 
 def _add_below(line: _Line, places: Sequence[Place], seconds: float) -> None:
@@ -295,7 +295,7 @@ def _opened(line: _Line) -> tuple[CodeLine, ...]:
         inner.append((place, seconds))
     return tuple(
         CodeLine(frame.function, frame.file, number, seconds)
-        for (frame, number), seconds in inner[-MOST_INSIDE:]
+        for (frame, number), seconds in inner[-MAX_INSIDE:]
     )
 
 

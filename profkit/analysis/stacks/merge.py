@@ -102,8 +102,8 @@ def _sorted(hotspots: list[Hotspot]) -> tuple[Hotspot, ...]:
 # Bounds, so that a hostile or endless file cannot fill memory: a frame costs some 400 bytes, a slot (one
 # frame of one distinct stack) 8 while merging and 8 in the answer. A program has some 10 000 functions and
 # seldom more than 20 000 distinct stacks of 50 frames; a flame graph of more cannot be looked at.
-MOST_FRAMES = 200_000
-MOST_SLOTS = 2_000_000
+MAX_FRAMES = 200_000
+MAX_SLOTS = 2_000_000
 # Frames kept of a stack that came after the bound: enough to see which thread and which entry point
 OUTER_FRAMES = 8
 
@@ -111,7 +111,7 @@ OUTER_FRAMES = 8
 class FrameTable:
     """Frames numbered in the order in which they were first seen."""
 
-    def __init__(self, limit: int = MOST_FRAMES) -> None:
+    def __init__(self, limit: int = MAX_FRAMES) -> None:
         self.frames: list[Frame] = []
         self._ids: dict[Frame, int] = {}
         self._limit = limit
@@ -139,7 +139,7 @@ class FrameTable:
 class StackMerger:
     """Distinct stacks of one event and their weights. The tables stay exact even where stacks were cut."""
 
-    def __init__(self, table: FrameTable, most_slots: int = MOST_SLOTS) -> None:
+    def __init__(self, table: FrameTable, most_slots: int = MAX_SLOTS) -> None:
         self._table = table
         self._free = most_slots
         self._weights: dict[tuple[int, ...], float] = {}

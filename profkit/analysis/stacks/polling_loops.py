@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-MOST_LINES = 12  # of a loop
+MAX_LINES = 12  # of a loop
 _COMMENT = re.compile(r"\s*(//.*|/\*.*\*/)?\s*$")
 _SLEEPS = re.compile(r"\b\w*sleep\w*\s*\(")
 _WHILE = re.compile(r"\s*(?:\}\s*)?while\b\s*(.+?)\s*\{?\s*;?\s*$")
@@ -69,7 +69,7 @@ def _edge(lines: Sequence[str], at: int, step: int) -> int | None:
     something else.
     """
     depth = 0
-    for number in range(at + step, at + step * (MOST_LINES + 1), step):
+    for number in range(at + step, at + step * (MAX_LINES + 1), step):
         if not 0 <= number < len(lines):
             return None
         line = lines[number]

@@ -14,8 +14,8 @@ from functools import partial
 from profkit.analysis.stacks.merge import PYTHON
 from profkit.core.types import CodeLine, Frame, Hotspot, Profile, Variable
 
-MOST_FUNCTIONS, MOST_IMPORTS = 300, 60
-LEAST = 0.0005  # of the whole: a function with less is left out
+MAX_FUNCTIONS, MAX_IMPORTS = 300, 60
+MIN_SHARE = 0.0005  # of the whole: a function with less is left out
 TOP = 3  # lines and callers of each function
 MODULE = "<module>"
 IMPORT_SYSTEM = "[import system]"
@@ -163,7 +163,7 @@ class PythonTally:
         functions = [
             _hotspot(frame, entry, seen.get(frame))
             for frame, entry in self._functions.items()
-            if max(entry.own, entry.total) >= LEAST * max(self.cpu, self.wall)
+            if max(entry.own, entry.total) >= MIN_SHARE * max(self.cpu, self.wall)
         ]
         by_own = sorted(functions, key=lambda spot: (-spot.own, -(spot.total or 0.0), spot.function))
         profiles = [
@@ -171,7 +171,7 @@ class PythonTally:
                 "Python functions, sampled",
                 "s",
                 self.cpu,
-                tuple(by_own[:MOST_FUNCTIONS]),
+                tuple(by_own[:MAX_FUNCTIONS]),
                 "sampled-functions",
             ),
         ]
@@ -180,7 +180,7 @@ class PythonTally:
             imports.sort(key=lambda spot: (-(spot.total or 0.0), spot.function))
             title = "imports, sampled"
             profiles.append(
-                Profile(title, "s", self.importing, tuple(imports[:MOST_IMPORTS]), "sampled-imports")
+                Profile(title, "s", self.importing, tuple(imports[:MAX_IMPORTS]), "sampled-imports")
             )
         return tuple(profiles)
 

@@ -21,7 +21,7 @@ from profkit.analysis.stacks.searches import owned_nodes, replaced_in, searches_
 from profkit.core.types import Construct, InnerCode, LineCode
 
 LONGEST_TEXT = 80
-MOST_BYTES = 2_000_000  # of a file that is parsed
+MAX_BYTES = 2_000_000  # of a file that is parsed
 _COMMENT = re.compile(r"\s+#[^'\"]*$")
 _SHIFTS = {
     "remove": 1,
@@ -59,7 +59,7 @@ _TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
 _OF_BUILTINS = frozenset({"sum", "max", "min", "any", "all", "sorted"})
-_FEW = 3  # labels
+_MAX_LABELS = 3  # labels
 _OF_ARRAYS = re.compile(
     r"numpy\.(\w+\.(at|reduce|accumulate|reduceat)|linalg\.\w+|dot|matmul|sort|argsort|unique|bincount|concatenate|stack"
     r"|cumsum|interp|convolve|fft\.\w+|searchsorted|histogram)"
@@ -74,7 +74,7 @@ def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
     None where the text is no Python of this version, or has no such line.
     """
     lines = text.splitlines()
-    if not 0 < line <= len(lines) or len(text) > MOST_BYTES:
+    if not 0 < line <= len(lines) or len(text) > MAX_BYTES:
         return None
     shown = _COMMENT.sub("", lines[line - 1].strip())[:LONGEST_TEXT]
     source = _source_of(text)
@@ -762,7 +762,7 @@ def _labels(node: ast.Subscript) -> str | None:
         return None
     key = key.elts[0] if isinstance(key, ast.Tuple) and key.elts else key
     if isinstance(key, ast.List):
-        few = len(key.elts) <= _FEW and not any(isinstance(one, ast.Starred) for one in key.elts)
+        few = len(key.elts) <= _MAX_LABELS and not any(isinstance(one, ast.Starred) for one in key.elts)
         return "" if few else None
     return "" if isinstance(key, ast.Constant) else _dotted(key) or None
 

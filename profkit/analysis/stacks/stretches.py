@@ -17,7 +17,7 @@ KINDS: dict[str, MarkKind] = {
     "run": "python", "queue": "processor-wait", "lock": "lock", "network": "network", "input": "input",
     "file": "file", "pipe": "pipe", "sync": "sync", "sleep": "sleep", "child": "child",
 }  # fmt: skip
-MOST_TASKS = 12  # coroutines with a lane of their own
+MAX_TASKS = 12  # coroutines with a lane of their own
 _LOOP = ("/asyncio/events.py", "_run")  # of asyncio, which calls all that an event loop runs
 
 Places = tuple[tuple["Frame | None", int], ...]
@@ -63,7 +63,7 @@ def thread_records(processes: Iterable[ProcessStretches]) -> Iterator[ThreadReco
             if (name := _coroutine(places)) is not None:
                 task = ThreadRecord("task", name, number, row.thread)
                 tasks.setdefault((row.thread, name), task).stretches.append(one)
-        longest = sorted(tasks.values(), key=lambda one: one.weight, reverse=True)[:MOST_TASKS]
+        longest = sorted(tasks.values(), key=lambda one: one.weight, reverse=True)[:MAX_TASKS]
         for at, lane in sorted(lanes.items()):
             yield lane
             yield from (task for task in longest if task.number == at)

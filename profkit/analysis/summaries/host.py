@@ -91,10 +91,10 @@ UNDER_WAY = 10  # lines that one core waits for at a time: its line fill buffers
 EACH_MISSES = 0.5  # of the loads of a line of source; in order, at most one of 8 does
 EACH_CYCLE = 3.0  # instructions of code that waits for nothing
 USUAL_CLOCK = 3e9  # Hz, where the machine does not tell its own
-LEAST_SIMULATED = 0.1  # of a run: what less of it shows is not said of the run
+MIN_SIMULATED = 0.1  # of a run: what less of it shows is not said of the run
 # Of a part that began late: enough to fill the caches, and half of the time where the run's samples are. A column sum
 # of numpy had 0.78 of its samples and 0.61 of its instructions in numpy's library.
-LEAST_INSTRUCTIONS, ALIKE = 10e6, 0.5
+MIN_INSTRUCTIONS, ALIKE = 10e6, 0.5
 _PARTS = {"simulated-part", "simulated-beginning", "simulated-hot-place"}
 
 
@@ -188,7 +188,7 @@ def without_small_part(document: RunDocument, tool: str) -> RunDocument:
     That is less than a tenth of the run, unless it began late and was where the run's time is: in the same libraries.
     """
     share = simulated_share(document)
-    if share is None or share >= LEAST_SIMULATED or _is_typical(document):
+    if share is None or share >= MIN_SIMULATED or _is_typical(document):
         return document
     why = Fact.of("little-simulated", share=share)
     readings = (
@@ -209,7 +209,7 @@ def _is_typical(document: RunDocument) -> bool:
         return False
     sampled = next((one for one in document.profiles if one.kind == "libraries" and one.total > 0), None)
     counted = next((one for one in document.profiles if one.kind == "counted-functions"), None)
-    if sampled is None or counted is None or counted.total < LEAST_INSTRUCTIONS:
+    if sampled is None or counted is None or counted.total < MIN_INSTRUCTIONS:
         return False
     there: dict[str, float] = {}
     for spot in counted.hotspots:
@@ -302,12 +302,12 @@ def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
     return of_peak, _reading(name, max(0.0, growth.low), "B/iteration", formula, "tracemalloc")
 
 
-FEW_RUNS, LEAST_SAMPLING = 4.0, 10  # of the median in each of three processes, and seconds, for an interval
+FEW_RUNS, MIN_SAMPLING = 4.0, 10  # of the median in each of three processes, and seconds, for an interval
 FOR_P95, FOR_P99 = 20, 100  # samples; with fewer the percentile is the slowest sample under another name
 
 
 # Of the time: from here on a rate over the time, or a share of a peak, is as much the other programs' as this one's.
-MOST_FOR_OTHERS = 0.1
+MIN_SHARE_OF_OTHERS = 0.1
 
 
 def share_of_others(document: RunDocument) -> float:
@@ -320,7 +320,7 @@ def share_of_others(document: RunDocument) -> float:
 
 def is_disturbed(document: RunDocument) -> bool:
     """Return whether other programs had the processors for so long that its times say little of itself."""
-    return share_of_others(document) >= MOST_FOR_OTHERS
+    return share_of_others(document) >= MIN_SHARE_OF_OTHERS
 
 
 _WAITING = re.compile(
@@ -403,7 +403,7 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
 def _interval_reading(timing: Timing, scope: Scope, centre: Centre, count: int) -> Reading:
     if centre.low is None or centre.high is None:
         few = Fact.of("no-interval", samples=count, processes=len(timing.processes))
-        seconds = max(LEAST_SAMPLING, ceil(FEW_RUNS * centre.median))
+        seconds = max(MIN_SAMPLING, ceil(FEW_RUNS * centre.median))
         return unavailable_reading("time.interval", scope, few, f"--sampling {seconds}")
     half = 100 * (centre.high - centre.low) / 2 / centre.median
     source = Source(TOOL, "seconds", formula="100 * half the 95 % interval of the median / median")

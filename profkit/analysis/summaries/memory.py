@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from profkit.core.types import MemorySeries, MemorySeriesKind
 
-MOST_LOOKS = 240  # more than a chart has pixels to tell apart, and some kB of run.json
+MAX_LOOKS = 240  # more than a chart has pixels to tell apart, and some kB of run.json
 
 
 def memory_series(
@@ -19,8 +19,8 @@ def memory_series(
     """
     if len(looks) < 2:
         return None
-    if len(looks) > MOST_LOOKS:
-        ends = [len(looks) * n // MOST_LOOKS for n in range(MOST_LOOKS + 1)]
+    if len(looks) > MAX_LOOKS:
+        ends = [len(looks) * n // MAX_LOOKS for n in range(MAX_LOOKS + 1)]
         parts = (looks[begin:end] for begin, end in pairwise(ends))
         looks = [max(part, key=lambda look: look[1]) for part in parts]
     seconds, sizes = zip(*looks, strict=True)

@@ -15,7 +15,7 @@ from profkit.core.types import Communication, DeviceCommunication, HostPauses, K
 
 _NEVER = 1 << 62
 TOGETHER = 0.9  # of the calls of NCCL: so many overlap where the same ones of several devices are paired
-MANY = 10  # calls of one device: fewer are only paired with as many
+MIN_CALLS = 10  # calls of one device: fewer are only paired with as many
 PAUSE = 1_000_000  # ns without a launch: no loop that only launches takes as long for the next one
 
 
@@ -233,7 +233,7 @@ class CommunicationSums:
         import numpy as np
 
         counts = [part.shape[1] for part in calls]
-        if len(calls) < 2 or (min(counts) < MANY and min(counts) < max(counts)):
+        if len(calls) < 2 or (min(counts) < MIN_CALLS and min(counts) < max(counts)):
             return None
         fewest = calls[counts.index(min(counts))]
         paired = [part[:, _nearest(np.sort(part[1]), fewest[1])] for part in calls]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _VALUE_BITS = 45  # of a duration in ns: ten hours; a longer one counts as that
-_MOST_PARTS = 32  # that wait before they are merged
+_MAX_PARTS = 32  # that wait before they are merged
 
 
 class DurationSums(NamedTuple):
@@ -58,7 +58,7 @@ class Durations:
         values = np.clip(durations, 0, (1 << _VALUE_BITS) - 1)
         keys = (groups.astype(np.int64) << _VALUE_BITS) | values
         self._parts.append(np.unique(keys, return_counts=True))
-        if len(self._parts) > _MOST_PARTS:
+        if len(self._parts) > _MAX_PARTS:
             self._parts = [self._merged()]
 
     def summed(self) -> dict[int, DurationSums]:
@@ -89,9 +89,9 @@ class Durations:
         return keys, np.bincount(where, weights=counts).astype(np.int64)
 
 
-MOST_ORDER = 2048  # launches whose order is told
-MOST_SEQUENCE = 1 << 14  # launches of one device that are held against the schedules of programs
-MOST_SETUP = 1024  # configurations that were launched in the set-up alone
+MAX_ORDER = 2048  # launches whose order is told
+MAX_SEQUENCE = 1 << 14  # launches of one device that are held against the schedules of programs
+MAX_SETUP = 1024  # configurations that were launched in the set-up alone
 
 
 class KernelSums:
@@ -113,8 +113,8 @@ class KernelSums:
         import numpy as np
 
         what = rows["what"]
-        self._order += what[: MOST_ORDER - len(self._order)].tolist()
-        if len(self._sequence) < MOST_SEQUENCE:
+        self._order += what[: MAX_ORDER - len(self._order)].tolist()
+        if len(self._sequence) < MAX_SEQUENCE:
             self._add_sequence(rows)
         for number, at in zip(*map(np.ndarray.tolist, np.unique(what, return_index=True)), strict=True):
             self._first.setdefault(number, int(ordinal[at]))
@@ -124,7 +124,7 @@ class KernelSums:
     def _add_sequence(self, rows: Columns) -> None:
         if self._device is None:
             self._device = int(rows["device"][0])
-        mine = rows[rows["device"] == self._device][: MOST_SEQUENCE - len(self._sequence)]
+        mine = rows[rows["device"] == self._device][: MAX_SEQUENCE - len(self._sequence)]
         seconds = (mine["end"] - mine["start"]) / 1e9
         self._sequence += zip(mine["what"].tolist(), seconds.tolist(), strict=True)
 
@@ -179,7 +179,7 @@ class KernelSums:
             order=tuple(places[number] for number in self._order),
             setup=tuple(
                 KernelTime(self._table[number], 0, 0.0, setup_launches=self._before[number])
-                for number in only_before[:MOST_SETUP]
+                for number in only_before[:MAX_SETUP]
             ),
         )
 
@@ -213,7 +213,7 @@ class TransferSums:
         return tuple(sorted(by_name.values(), key=lambda transfer: -transfer.seconds))
 
 
-MOST_LINES = 64
+MAX_LINES = 64
 _WAITS = re.compile(
     r"^cu(?:da)?(?:Stream|Event|Device|Ctx)Synchronize|^cu(?:da)?Memcpy(?:DtoH)?(?:_v\d+|_ptds)*$"
 )
@@ -339,7 +339,7 @@ class LineSums:
             replace(
                 self._line(line, calls[line], spent[line]), on_host=on_host.get(line), rows=rows.get(line)
             )
-            for line in ranked[:MOST_LINES]
+            for line in ranked[:MAX_LINES]
         )
         return tuple(lines), (last - first) / 1e9 if last > first else None
 

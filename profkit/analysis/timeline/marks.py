@@ -11,8 +11,8 @@ from typing import Any
 
 from profkit.core.types import Lane, LaneKind, MarkLabel
 
-MOST_MARKS = 5000  # in all lanes: what a browser draws at once without a pause, in some 100 kB
-MOST_LANES = 40  # more than that is a page of lines
+MAX_MARKS = 5000  # in all lanes: what a browser draws at once without a pause, in some 100 kB
+MAX_LANES = 40  # more than that is a page of lines
 FINE = 20_000  # of the length of a timeline: what is shorter is merged while a long trace is read
 _COARSER = 1.3  # by so much each time that there are too many marks
 
@@ -112,7 +112,7 @@ def lane_of(kind: LaneKind, **whose: Any) -> Lane:
 
 
 def bounded_lanes(
-    lanes: Iterable[LaneMarks], span: float, most: int = MOST_MARKS
+    lanes: Iterable[LaneMarks], span: float, most: int = MAX_MARKS
 ) -> tuple[list[LaneMarks], float, int, int]:
     """Bound the number of lanes, and of their marks to `most` in all.
 
@@ -121,7 +121,7 @@ def bounded_lanes(
     """
     found = [one for one in lanes if len(one.marks)]
     # Of too many lanes those with least time go: of a hundred streams most have a kernel or two.
-    kept = sorted(found, key=lambda one: -int(one.marks.busy.sum()))[:MOST_LANES]
+    kept = sorted(found, key=lambda one: -int(one.marks.busy.sum()))[:MAX_LANES]
     kept.sort(key=lambda one: one.rank)
     shortest, merged = 0.0, kept
     while sum(len(one.marks) for one in merged) > most:

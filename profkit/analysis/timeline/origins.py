@@ -218,7 +218,7 @@ _BACKWARD = re.compile(r"\w+Backward\w*")  # `MmBackward0`, and what users call 
 LINE_PREFIX = "profkit-at "
 _BELOW = "\t"
 SourceLine: TypeAlias = tuple[str, int, "str | None"]  # file, line, function
-MOST_SHAPES = 6  # of one operation that takes a list of tensors
+MAX_SHAPES = 6  # of one operation that takes a list of tensors
 
 
 def operation_name(name: str) -> str:
@@ -246,8 +246,8 @@ def operation_text(name: str, domain: str | None) -> str | None:
     if domain is not None or not (marked or _OPERATION.match(name)):
         return None
     shapes = [f"[{shape.replace(' ', '')}]" for shape in _SHAPE.findall(sizes)]
-    if len(shapes) > MOST_SHAPES:
-        shapes = [*shapes[:MOST_SHAPES], "..."]
+    if len(shapes) > MAX_SHAPES:
+        shapes = [*shapes[:MAX_SHAPES], "..."]
     product = _PRODUCT.search(operation)
     if product is None or len(shapes) < 2:
         return " ".join((operation, ", ".join(shapes))).rstrip()
@@ -506,8 +506,8 @@ def merge_intervals(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, in
     return tuple(union)
 
 
-MOST_OPEN = 128  # ranges that are open at once; those that begin within so many are in no path
-MOST_PATHS = 1 << 16  # distinct sets of names that are told apart; what comes later is in none
+MAX_OPEN = 128  # ranges that are open at once; those that begin within so many are in no path
+MAX_PATHS = 1 << 16  # distinct sets of names that are told apart; what comes later is in none
 
 
 class RangePaths:
@@ -580,7 +580,7 @@ class RangePaths:
     def _number(self, path: tuple[tuple[str, str | None], ...]) -> int:
         number = self._numbers.get(path)
         if number is None:
-            if len(self.names) >= MOST_PATHS:
+            if len(self.names) >= MAX_PATHS:
                 return 0
             number = self._numbers[path] = len(self.names)
             self.names.append(path)
@@ -601,7 +601,7 @@ class RangePaths:
         for at, (time, opens, number) in enumerate(moments):
             if not opens:
                 open_now.pop(number, None)
-            elif len(open_now) < MOST_OPEN:
+            elif len(open_now) < MAX_OPEN:
                 open_now[number] = range_meaning(entries[number].name, entries[number].domain).key
             if at + 1 == len(moments) or moments[at + 1][0] != time:
                 times.append(time)

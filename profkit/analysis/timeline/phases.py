@@ -18,7 +18,7 @@ _SAME = (
 _SURELY = 0.9  # the same kernels in the same proportion: the same step, of which one iteration holds several
 _OF_OTHERS = 0.25  # of the launches at most, where the programs of XLA are others
 _LARGE = 0.25  # of the time of the longest loop: a shorter one is a detail of the run
-_MOST = (
+_MIN_LONGEST_SHARE = (
     0.4  # of the time of all loops: where none has that, it is a sweep over many, and all are the workload
 )
 
@@ -72,7 +72,7 @@ def separate_loops(
     loops = _alike(sequence, runs, spent, clues)
     longest = max((loop.spent for loop in loops), default=0.0)
     large = [loop for loop in loops if loop.spent >= _LARGE * longest]
-    if len(large) < 2 or longest < _MOST * sum(loop.spent for loop in large):
+    if len(large) < 2 or longest < _MIN_LONGEST_SHARE * sum(loop.spent for loop in large):
         return ()
     in_order = sorted(large, key=lambda loop: loop.first)
     if any(before.last > after.first for before, after in pairwise(in_order)):

@@ -93,14 +93,14 @@ def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
     return [Reading("gpu.mfu", 100 * share, "%", "estimated", RUN, Source(trace.tool, formula=formula))]
 
 
-OFTEN = 10  # sizes of one product: fewer are the lengths of some batches
+MIN_SIZES = 10  # sizes of one product: fewer are the lengths of some batches
 _WEIGHTED = re.compile(r"^aten::(?:mm|addmm) .*\[(\d+),\d+\] x (\[\d+,\d+\])$")
 
 
 def growing_rows(origins: Sequence[LaunchOrigin]) -> dict[SourceLine, tuple[int, int, int]]:
     """Return the lines whose products with the same weights get more rows each time.
 
-    Of its last OFTEN sizes each has the rows of the first, of the last, and their number. `origins` are in the
+    Of its last MIN_SIZES sizes each has the rows of the first, of the last, and their number. `origins` are in the
     order in which they were first seen.
     """
     rows: dict[tuple[SourceLine, str], list[int]] = {}
@@ -110,7 +110,11 @@ def growing_rows(origins: Sequence[LaunchOrigin]) -> dict[SourceLine, tuple[int,
             rows.setdefault((one.line, found[2]), []).append(int(found[1]))
     growing = {}
     for (line, _), sizes in rows.items():
-        steps = {after - before for before, after in itertools.pairwise(sizes[-OFTEN:])}
-        if len(sizes) >= OFTEN and len(steps) == 1 and 0 < min(steps) <= min(sizes[-OFTEN:]) / OFTEN:
-            growing[line] = sizes[-OFTEN], sizes[-1], OFTEN
+        steps = {after - before for before, after in itertools.pairwise(sizes[-MIN_SIZES:])}
+        if (
+            len(sizes) >= MIN_SIZES
+            and len(steps) == 1
+            and 0 < min(steps) <= min(sizes[-MIN_SIZES:]) / MIN_SIZES
+        ):
+            growing[line] = sizes[-MIN_SIZES], sizes[-1], MIN_SIZES
     return growing

@@ -43,7 +43,7 @@ ACTIVITY = [
 CALL = [("start", "i8"), ("end", "i8"), ("key", "i8"), ("name", "i4"), ("thread", "i4"), ("process", "i2")]
 
 KERNEL, TRANSFER, GRAPH = 0, 1, 2  # kinds of activity; GRAPH is a CUDA graph that was traced as a whole
-MOST_CONFIGURATIONS = 1 << 17  # kept apart; a trace of more has shapes that never come again
+MAX_CONFIGURATIONS = 1 << 17  # kept apart; a trace of more has shapes that never come again
 OTHER = "[more launch configurations]"  # and these are one
 
 
@@ -181,7 +181,7 @@ class Collected:
         """Add one launch of a kernel as the device carried it out, from `start` to `end` in ns."""
         number = self._numbers.get(what)
         if number is None:
-            if len(self.tables.configurations) >= MOST_CONFIGURATIONS:
+            if len(self.tables.configurations) >= MAX_CONFIGURATIONS:
                 what = _FOLDED
             number = self._number(what, what, self.tables.configurations)
         self.kernels += 1

@@ -11,7 +11,7 @@ from profkit.analysis.timeline.records import TRANSFER, Range, Spool
 from profkit.analysis.timeline.steady import SteadyPart, find_steady
 from profkit.core.types import TimelineKind
 
-FEW = 3  # of what repeats: two alike may be chance
+MIN_REPEATS = 3  # of what repeats: two alike may be chance
 ALL = 0.9  # of the launches in the only entry of a region: what repeats in less of it is a part of a step, a layer
 
 
@@ -116,7 +116,7 @@ def _repeated_inside(order: Any, windows: TimeWindows, filling: Sequence[bool]) 
     first, last = int(at[0]), int(at[-1]) + 1
     fills = order.filling if len(order.filling) == len(order.weights) else filling
     found = find_steady(order.sequence[first:last], order.weights, fills)
-    if found is None or found.repeats < FEW or found.repeats * found.period < ALL * (last - first):
+    if found is None or found.repeats < MIN_REPEATS or found.repeats * found.period < ALL * (last - first):
         return None
     return SteadyPart(found.first + first, found.last + first, found.period, found.repeats)
 
@@ -124,7 +124,7 @@ def _repeated_inside(order: Any, windows: TimeWindows, filling: Sequence[bool]) 
 def _steps(order: Any, steady: SteadyPart, launches: Launches) -> list[tuple[int, int]]:
     """Return begin and end (ns) of the steps on the device.
 
-    Where at least FEW steps have the same launches as the middle one, only those are returned.
+    Where at least MIN_REPEATS steps have the same launches as the middle one, only those are returned.
     """
     period = max(1, steady.period)
     firsts = list(range(steady.first, steady.last - period + 1, period))
@@ -136,7 +136,7 @@ def _steps(order: Any, steady: SteadyPart, launches: Launches) -> list[tuple[int
         if len(one := order.sequence[at : at + period]) == len(usual) and (one == usual).all()
     ]
     steps = []
-    for at in alike if len(alike) >= FEW else firsts:
+    for at in alike if len(alike) >= MIN_REPEATS else firsts:
         begin = launches.begin_of(int(order.times[at]))
         until = at + period
         end = launches.begin_of(int(order.times[until])) if until < len(order.times) else None

@@ -21,9 +21,9 @@ from profkit.analysis.timeline.phases import LaunchClues, separate_loops
 SAMPLE = 1 << 18  # launches of a longer sequence that are looked at for candidates, in each of four places
 _GRAMS = (1, 2, 4, 8, 16, 32, 64)
 _OF_EACH = 8  # most frequent distances that are tried, per length of gram
-_MOST_RUNS = 4096  # per period
-_MOST_PIECES = 1 << 16  # of which they are made; what is interrupted more often has not this period
-LEAST_AGREEMENT = 0.75  # of a run's launches with those one period later
+_MAX_RUNS = 4096  # per period
+_MAX_PIECES = 1 << 16  # of which they are made; what is interrupted more often has not this period
+MIN_AGREEMENT = 0.75  # of a run's launches with those one period later
 # Of the launches; a head and an embedding are 1 % of a model with eighty layers of ten kernels
 _STRAY = 0.005
 _PENALTY = 4  # a run that misses one launch in four is worth nothing
@@ -155,7 +155,7 @@ def _repetitions_with(sequence: Any, period: int) -> list[Repetition]:
     begins, ends = begins[long], ends[long]
     if not len(begins):
         return []
-    if len(begins) > _MOST_PIECES:
+    if len(begins) > _MAX_PIECES:
         return []
     # Something that comes in between disturbs a period before and one after it. A loop goes on with the same.
     breaks = zip(ends[:-1].tolist(), begins[1:].tolist(), strict=True)
@@ -165,14 +165,14 @@ def _repetitions_with(sequence: Any, period: int) -> list[Repetition]:
     ]
     apart = np.flatnonzero(~np.array(goes_on, dtype=bool))
     firsts, lasts = begins[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
-    if len(firsts) > _MOST_RUNS:
-        keep = np.sort(np.argsort(firsts - lasts, kind="stable")[:_MOST_RUNS])
+    if len(firsts) > _MAX_RUNS:
+        keep = np.sort(np.argsort(firsts - lasts, kind="stable")[:_MAX_RUNS])
         firsts, lasts = firsts[keep], lasts[keep]
     runs = []
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         agreement = float(np.count_nonzero(agree[first:last])) / (last - first)
         run = Repetition(first, last + period, period, agreement)
-        if agreement >= LEAST_AGREEMENT:
+        if agreement >= MIN_AGREEMENT:
             runs.append(run)
             continue
         # Disturbed too often to be one: the pieces that are not, for themselves.
@@ -183,12 +183,12 @@ def _repetitions_with(sequence: Any, period: int) -> list[Repetition]:
 
 
 def _has_same_launches(sequence: Any, end: int, begin: int, period: int) -> bool:
-    """Return whether two periods agree in at least LEAST_AGREEMENT of their launches, in any order.
+    """Return whether two periods agree in at least MIN_AGREEMENT of their launches, in any order.
 
     These are the period before `end` and the one after `begin`.
     """
     before, after = sequence[end - 1 : end - 1 + period], sequence[begin : begin + period]
-    enough = LEAST_AGREEMENT * period
+    enough = MIN_AGREEMENT * period
     if len(before) == len(after) and (before == after).sum() >= enough:
         return True
     return sum((Counter(before.tolist()) & Counter(after.tolist())).values()) >= enough
@@ -362,7 +362,7 @@ def _stretch(sequence: Any, first: int, last: int, main: Repetition) -> tuple[in
     """Extend `first` and `last` by iterations around them that are like those of `main`, but for some launches."""
     period = main.period
     begin = main.first + main.length // (2 * period) * period
-    iteration, enough = Counter(sequence[begin : begin + period].tolist()), LEAST_AGREEMENT * period
+    iteration, enough = Counter(sequence[begin : begin + period].tolist()), MIN_AGREEMENT * period
     while (
         first >= period
         and sum((iteration & Counter(sequence[first - period : first].tolist())).values()) >= enough

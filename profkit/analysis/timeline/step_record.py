@@ -30,8 +30,8 @@ from profkit.analysis.timeline.shown_part import ShownPart
 from profkit.core.types import ActivityBins, MarkKind, MarkLabel, Timeline
 
 BINS = 300  # of the whole recording
-MANY = 50_000  # things in a part: more are merged while they are read
-MOST_RANGES = 20_000  # of each kind that are looked at in the part
+MAX_UNMERGED = 50_000  # things in a part: more are merged while they are read
+MAX_RANGES = 20_000  # of each kind that are looked at in the part
 # ns: a call to copy that comes back at once may do so behind a copy of a few bytes, for which nobody waited.
 SHORTEST_WAIT = 10_000
 LONGEST_NAME = 200  # characters of a kernel's name: those of templates take thousands
@@ -113,7 +113,7 @@ class _Record:
         self._calls.setdefault(thread, []).append(marks)
 
     def _fine(self, inside: int) -> float:
-        return self._span / FINE if inside > MANY else 0.0
+        return self._span / FINE if inside > MAX_UNMERGED else 0.0
 
     def add_activities(self, activities: Spool) -> None:
         """Add what the devices did: mark by mark in the part, as busy shares in the whole recording."""
@@ -386,7 +386,7 @@ def _ranges_in(recording: Recording, part: ShownPart) -> dict[_Key, list[tuple[i
         end = min(part.end, one.end if one.end is not None else part.end)
         label = _range_label(one)
         key = one.process, one.thread, label.kind
-        if end <= reached.get(key, part.begin) or len(found.get(key, ())) >= MOST_RANGES:
+        if end <= reached.get(key, part.begin) or len(found.get(key, ())) >= MAX_RANGES:
             continue
         reached[key] = end
         found.setdefault(key, []).append((one.start, end, label))

@@ -62,9 +62,9 @@ class HostSums:
         return tuple(ApiCall(names[name], sums.counted, sums.total / 1e9) for name, sums in ranked)
 
 
-MOST_RANGES = 256  # by name, those with most GPU time; programs that number their ranges have one per step
-MOST_NAMES = 32  # ranges that are named with one kernel
-MOST_LINES = 4  # of one configuration
+MAX_RANGES = 256  # by name, those with most GPU time; programs that number their ranges have one per step
+MAX_NAMES = 32  # ranges that are named with one kernel
+MAX_LINES = 4  # of one configuration
 
 _Key: TypeAlias = "tuple[str, str | None]"  # name, domain
 
@@ -129,7 +129,7 @@ class RangeSums:
         each = origins.total() / launches.total()
         operation = next((name for name, _ in launches.most_common(2) if name is not None), None)
         file, number, function = _majority(lines) or (None, None, None)
-        top = [(place, count) for place, count in lines.most_common(MOST_LINES) if place is not None]
+        top = [(place, count) for place, count in lines.most_common(MAX_LINES) if place is not None]
         return KernelTime(
             kernel,
             origins.total(),
@@ -155,7 +155,7 @@ class RangeSums:
         for path, what in self._inside:
             marked = (key for key in self._paths.names[path] if key not in self._paths.operations)
             names.setdefault(what, {}).update((name, None) for name, _ in marked)
-        return {what: tuple(ranges)[:MOST_NAMES] for what, ranges in names.items()}
+        return {what: tuple(ranges)[:MAX_NAMES] for what, ranges in names.items()}
 
     def ranges(self) -> tuple[tuple[GpuRange, ...], int]:
         """Return the ranges, most GPU time first, and how many of them are a framework's operations.
@@ -174,7 +174,7 @@ class RangeSums:
             if meaning.line is None and self._windows.touched(entry.start, end):
                 entries[meaning.key] += 1
                 seconds[meaning.key] += end - entry.start
-        ranked = sorted(entries, key=lambda key: (-spent[key], -seconds[key], key[0]))[:MOST_RANGES]
+        ranked = sorted(entries, key=lambda key: (-spent[key], -seconds[key], key[0]))[:MAX_RANGES]
         written = sum(entries[key] for key in self._paths.operations)
         ranges = tuple(
             GpuRange(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from profkit.analysis.timeline.marks import MOST_LANES, MOST_MARKS, LabelTable
+from profkit.analysis.timeline.marks import MAX_LANES, MAX_MARKS, LabelTable
 from profkit.core.types import ActivityBins, Lane, LaneKind, MarkKind, MarkLabel, Timeline
 
 PARTS = 1000  # of the run, at most: what a screen can tell apart
@@ -57,18 +57,18 @@ def threads_timeline(
 ) -> Timeline | None:
     """Build the timeline of a run of `seconds`, lanes in the order of `records`; None without stretches.
 
-    Parts are made longer until all lanes together have at most MOST_MARKS marks, or a run has FEWEST parts.
+    Parts are made longer until all lanes together have at most MAX_MARKS marks, or a run has FEWEST parts.
     """
     found = [one for one in records if one.stretches]
     if not found or seconds <= 0:
         return None
-    chosen = sorted(found, key=lambda one: one.weight, reverse=True)[:MOST_LANES]
+    chosen = sorted(found, key=lambda one: one.weight, reverse=True)[:MAX_LANES]
     kept = [one for one in found if any(one is other for other in chosen)]
-    parts = max(FEWEST, min(PARTS, MOST_MARKS // len(kept)))
+    parts = max(FEWEST, min(PARTS, MAX_MARKS // len(kept)))
     while True:
         labels = LabelTable()
         lanes = [_lane(one, seconds / parts, parts, labels) for one in kept]
-        if sum(len(lane.starts) for lane in lanes) <= MOST_MARKS or parts <= FEWEST:
+        if sum(len(lane.starts) for lane in lanes) <= MAX_MARKS or parts <= FEWEST:
             break
         parts = max(FEWEST, parts * 2 // 3)
     return Timeline(

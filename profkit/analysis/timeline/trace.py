@@ -226,7 +226,8 @@ def _without_compiling(
 
 
 SELDOM = 20  # steps for each compilation: what compiles more often belongs to the steps
-MOST = 0.5  # of the kernels' time: what repeats with less may be a piece of something that only changes its sizes
+# Of the kernels' time: what repeats with less may be a piece of something that only changes its sizes.
+MIN_REPEATING = 0.5
 FEWEST = 10  # launches of a step that is known by its kernels' names: loops of a few are tuning, or layers
 _LIBRARIES = ("cublas", "cutlass", "cudnn")  # which choose another kernel for another size
 _DIGITS = re.compile(r"\d+")
@@ -278,7 +279,7 @@ def _steady_part(
     cost = np.asarray(order.weights, dtype=np.float64)[order.sequence]
     loops = (steady, *steady.others) if steady is not None else ()
     covered = sum(cost[loop.first : loop.last].sum() for loop in loops) / cost.sum() if cost.any() else 0.0
-    if covered >= MOST:
+    if covered >= MIN_REPEATING:
         return steady
     sequence = np.array(numbers, dtype=np.int32)[order.sequence]
     counts = np.maximum(np.bincount(sequence, minlength=len(kinds)), 1)
@@ -286,12 +287,16 @@ def _steady_part(
     filling = dict(zip(numbers, order.filling, strict=True))
     clues = LaunchClues(programs)
     alike = find_steady(sequence, weights, [filling[number] for number in range(len(kinds))], loads, clues)
-    if alike is None or alike.period < FEWEST or cost[alike.first : alike.last].sum() < MOST * cost.sum():
+    if (
+        alike is None
+        or alike.period < FEWEST
+        or cost[alike.first : alike.last].sum() < MIN_REPEATING * cost.sum()
+    ):
         return steady
     known = set(sequence[alike.first : alike.last].tolist())
     pieces = sequence[steady.first : steady.last].tolist() if steady is not None else []
     same = sum(kind in known for kind in pieces)
-    return alike if same >= MOST * len(pieces) else steady
+    return alike if same >= MIN_REPEATING * len(pieces) else steady
 
 
 def _kind_of(name: str) -> str:
@@ -314,7 +319,7 @@ def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[Fact]
 
 # Calls that are kept while what they asked for has not been seen. A device queue holds about a thousand launches, so
 # this is hundreds of full queues.
-MOST_KEPT = 1 << 18
+MAX_KEPT = 1 << 18
 
 
 class PendingCalls:
@@ -331,8 +336,8 @@ class PendingCalls:
         if not len(calls):
             return
         calls_by_key = calls if self._kept is None else np.concatenate([self._kept, calls])
-        if len(calls_by_key) > MOST_KEPT:
-            calls_by_key = calls_by_key[np.argsort(calls_by_key["start"], kind="stable")][-(MOST_KEPT // 2) :]
+        if len(calls_by_key) > MAX_KEPT:
+            calls_by_key = calls_by_key[np.argsort(calls_by_key["start"], kind="stable")][-(MAX_KEPT // 2) :]
         self._kept = calls_by_key[np.argsort(calls_by_key["key"], kind="stable")]
 
     def join(self, activities: Columns) -> None:

@@ -16,7 +16,7 @@ from profkit.analysis.timeline.origins import LaunchOrigin, OriginIndex, SourceL
 from profkit.analysis.timeline.records import Columns, distinct_pairs
 from profkit.core.types import GpuOperation, Kernel, SourcePlace
 
-MOST_OPERATIONS = 512
+MAX_OPERATIONS = 512
 _CONVOLUTION = re.compile(
     r"fprop|dgrad|wgrad|convolve|conv_depthwise|conv2d_|winograd(?!.*(?:generate|transform))", re.I
 )
@@ -94,7 +94,7 @@ class WorkSums:
             row.spent.update(one.spent)
             row.calls |= one.calls
         ranked = sorted(rows.items(), key=lambda item: (-item[1].spent.total(), item[0].operation))
-        return tuple(self._operation(row, one) for row, one in ranked[:MOST_OPERATIONS])
+        return tuple(self._operation(row, one) for row, one in ranked[:MAX_OPERATIONS])
 
     def flops(self, origins: Sequence[tuple[int, int]]) -> float | None:
         """Return the FLOP of one launch of a product, as the mean over `origins` (number, launches).

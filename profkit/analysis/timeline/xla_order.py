@@ -16,11 +16,11 @@ from functools import cached_property
 from itertools import groupby
 
 from profkit.analysis.kernel_names.owner import kernel_owner
-from profkit.analysis.timeline.work_sums import MOST_OPERATIONS
+from profkit.analysis.timeline.work_sums import MAX_OPERATIONS
 from profkit.core.types import GpuLine, GpuOperation, GpuTrace, KernelTime, WorkUnit
 
-MOST_UNROLLED = 20_000  # instructions of a program whose loops are unrolled
-MOST_ALTERNATIVES = 64  # programs of one name
+MAX_UNROLLED = 20_000  # instructions of a program whose loops are unrolled
+MAX_ALTERNATIVES = 64  # programs of one name
 _PLACED = (
     0.9  # of the launches of a configuration: where fewer have an instruction, the order says nothing of it
 )
@@ -92,7 +92,7 @@ def unrolled(module: str, rows: Iterable[tuple[ScheduledKernel, int, int]]) -> P
         if loop and not times:
             loose += body
             body = [ScheduledKernel("", _UNKNOWN)]
-        if len(kernels) + len(body) * max(1, times if loop else 1) > MOST_UNROLLED:
+        if len(kernels) + len(body) * max(1, times if loop else 1) > MAX_UNROLLED:
             return None
         kernels += body * max(1, times if loop else 1)
     return ProgramSchedule(module, tuple(kernels), tuple(loose))
@@ -274,7 +274,7 @@ def with_schedules(
     for number, count in lost.items():
         placed[number] = _Placed(other=count)
     for module, sequence in sequences.items():
-        alternatives = [one for one in schedules if one.module == module][:MOST_ALTERNATIVES]
+        alternatives = [one for one in schedules if one.module == module][:MAX_ALTERNATIVES]
         found = _placed_in(alternatives, sequence, names)
         for number, count in Counter(number for number, _ in sequence).items():
             placed.setdefault(number, _Placed()).join(found.get(number, _Placed(other=count)))
@@ -456,6 +456,6 @@ def _work(kernels: Sequence[KernelTime], told: Mapping[int, _Placed]) -> tuple[G
             one.function,
             typed=one.type is not None,
         )
-        for one, (calls, launches, seconds, by_kernel) in ranked[:MOST_OPERATIONS]
+        for one, (calls, launches, seconds, by_kernel) in ranked[:MAX_OPERATIONS]
         if one.operation
     )

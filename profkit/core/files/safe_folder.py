@@ -26,7 +26,7 @@ _WAY = getattr(os, "O_PATH", os.O_RDONLY)  # a folder in which one may write nee
 _FOLDER = _WAY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _HANDLES = Path("/proc/self/fd")  # Linux: a path below an open folder, wherever that has been moved
-_MOST_LINKS = 40  # as of Linux
+_MAX_LINKS = 40  # as of Linux
 _made: dict[str, tuple[int, int]] = {}  # by absolute path: device and inode
 _held: dict[str, tuple[int, Path]] = {}  # by a path that `held` gave: the handle, and the folder's own path
 
@@ -192,7 +192,7 @@ def _walk(folder: Path) -> int:
                 target = Path(os.readlink("", dir_fd=inner))
                 os.close(inner)
                 links += 1
-                if links > _MOST_LINKS:
+                if links > _MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
                 if not is_own(status.st_uid):
                     raise foreign_link(folder, name)

@@ -26,16 +26,16 @@ from profkit.core.files.regular import open_regular
 from profkit.core.git import ask_git
 
 PACKAGE = Path(__file__).resolve().parents[2]
-MOST_BYTES = 1 << 30  # of a workload's files
-MOST_FILES = 50_000
+MAX_BYTES = 1 << 30  # of a workload's files
+MAX_FILES = 50_000
 GIT_SECONDS = 60.0
 LEVEL = 3  # of gzip: more takes longer than most lines do
 PIECE = 1 << 20  # bytes of what comes back in one message
-LARGEST_BACK, MOST_BYTES_BACK = 4 << 30, 8 << 30  # a trace has some GB
-MOST_FILES_BACK = 20_000  # a process leaves a few
-MOST_GROWTH = 64  # a piece that is unpacked is so many times larger at most; text of perf grows about tenfold
+LARGEST_BACK, MAX_BYTES_BACK = 4 << 30, 8 << 30  # a trace has some GB
+MAX_FILES_BACK = 20_000  # a process leaves a few
+MAX_GROWTH = 64  # a piece that is unpacked is so many times larger at most; text of perf grows about tenfold
 LONGEST_NAME = 60  # characters that are shown of one
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ def workload_tree(command: Sequence[str], paths: Sequence[Path]) -> Tree:
     base = Path(os.path.commonpath([str(top or here), str(here), *roots]))
     files = {path.relative_to(base).as_posix(): path for path in (*tracked, *named)}
     size = sum(path.lstat().st_size for path in files.values())
-    if len(files) > MOST_FILES or size > MOST_BYTES:
+    if len(files) > MAX_FILES or size > MAX_BYTES:
         raise UsageError(
-            f"{len(files)} files of {size >> 20} MiB would be sent, and at most {MOST_FILES} of {MOST_BYTES >> 20} "
+            f"{len(files)} files of {size >> 20} MiB would be sent, and at most {MAX_FILES} of {MAX_BYTES >> 20} "
             "MiB are",
             "bring the data to the place by other means, and name it by its path there",
         )
@@ -212,11 +212,11 @@ def _send_file(name: str, file: IO[bytes], send: Callable[[str, bytes], None]) -
 
 
 def pack_piece(piece: bytes) -> bytes:
-    """Compress a piece of a file by a factor of MOST_GROWTH at most: the other side refuses more."""
+    """Compress a piece of a file by a factor of MAX_GROWTH at most: the other side refuses more."""
     for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY):
         packer = zlib.compressobj(LEVEL, strategy=strategy)
         packed = packer.compress(piece) + packer.flush()
-        if len(piece) <= MOST_GROWTH * len(packed):
+        if len(piece) <= MAX_GROWTH * len(packed):
             break
     return packed
 
@@ -225,12 +225,12 @@ def unpack_piece(packed: bytes) -> bytes:
     """Decompress what `pack_piece` made. Raises UnreadableReport for a larger piece, or anything else."""
     unpacker = zlib.decompressobj()
     try:
-        piece = unpacker.decompress(packed, min(PIECE, MOST_GROWTH * len(packed)) + 1)
+        piece = unpacker.decompress(packed, min(PIECE, MAX_GROWTH * len(packed)) + 1)
     except zlib.error as error:
         raise UnreadableReport(f"it cannot be unpacked: {error}") from error
-    if len(piece) > PIECE or len(piece) > MOST_GROWTH * len(packed):
+    if len(piece) > PIECE or len(piece) > MAX_GROWTH * len(packed):
         raise UnreadableReport(
-            f"{len(packed)} bytes become more than {MOST_GROWTH} times as many, or than {PIECE >> 20} MiB, as they are "
+            f"{len(packed)} bytes become more than {MAX_GROWTH} times as many, or than {PIECE >> 20} MiB, as they are "
             "unpacked; no piece of a result does"
         )
     if not unpacker.eof or unpacker.unused_data:
@@ -265,9 +265,9 @@ class ReceivedFiles:
             if name != self._name or not self._seen:
                 self._begin(name)
             self._size, self._total = self._size + len(piece), self._total + len(piece)
-            if self._size > LARGEST_BACK or self._total > MOST_BYTES_BACK:
+            if self._size > LARGEST_BACK or self._total > MAX_BYTES_BACK:
                 raise UnreadableReport(
-                    f"a file has more than {LARGEST_BACK >> 20} MiB, or all together {MOST_BYTES_BACK >> 20} MiB"
+                    f"a file has more than {LARGEST_BACK >> 20} MiB, or all together {MAX_BYTES_BACK >> 20} MiB"
                 )
             if self._file is not None:
                 self._file.write(piece)
@@ -284,8 +284,8 @@ class ReceivedFiles:
         if name in self._seen:
             raise UnreadableReport(f"{_short(name)} comes twice")
         self._seen.add(name)
-        if len(self._seen) > MOST_FILES_BACK:
-            raise UnreadableReport(f"more than {MOST_FILES_BACK} files come back")
+        if len(self._seen) > MAX_FILES_BACK:
+            raise UnreadableReport(f"more than {MAX_FILES_BACK} files come back")
         self._name, self._size = name, 0
         if not self._names.wants(name):
             self.refused.append(_short(name))
@@ -302,8 +302,8 @@ def _short(name: str) -> str:
 
 def left_out_line(names: Sequence[str], why: str) -> str:
     """Build one line for all names that are not used, with the reason."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"left out: {', '.join(names[:MOST_NAMED])}{more}; {why}"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"left out: {', '.join(names[:MAX_NAMED])}{more}; {why}"
 
 
 @contextlib.contextmanager

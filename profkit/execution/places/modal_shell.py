@@ -27,7 +27,7 @@ from typing import Any
 
 BEAT_SECONDS, SILENCE_SECONDS = 15.0, 60
 WATCH = f"while IFS= read -r -t {SILENCE_SECONDS} _; do :; done"  # the container's own command
-MOST_AT_ONCE = 4 << 20  # bytes
+MAX_AT_ONCE = 4 << 20  # bytes
 CORES, MEMORY = 4, 32 << 10  # MiB
 GRACE_SECONDS = 5.0  # for the shell there to end by itself
 # The counters' tool of this CUDA is 2025.2.1: others have found that later ones return NaN for many of them at Modal.
@@ -115,7 +115,7 @@ def _send(stdin: Any, over: threading.Event) -> None:
         data = b""
         while piece := os.read(0, 1 << 16):
             data += piece
-            if len(data) > MOST_AT_ONCE or not select.select([0], [], [], 0)[0]:
+            if len(data) > MAX_AT_ONCE or not select.select([0], [], [], 0)[0]:
                 break
         with contextlib.suppress(Exception):
             stdin.write(data)

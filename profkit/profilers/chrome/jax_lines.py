@@ -18,9 +18,9 @@ from profkit.core.files.regular import read_bounded
 from profkit.core.types import CodeLine, Hotspot, Profile
 from profkit.profilers.chrome.reading import ChromeTrace, to_nanoseconds
 
-MOST_BYTES = 64 << 20
-MOST_EVENTS = 1 << 20
-MOST_SECONDS = 1e6  # of one compilation
+MAX_BYTES = 64 << 20
+MAX_EVENTS = 1 << 20
+MAX_SECONDS = 1e6  # of one compilation
 COLUMNS = 6  # of a row that a process wrote
 COMPILED_AGAIN = "compiled again by JAX"
 _Instruction = tuple[str, str]  # module and name
@@ -36,7 +36,7 @@ class _Window:
     def take(self, event: object) -> None:
         """Add an event if it is an instruction of XLA."""
         args = event.get("args") if isinstance(event, dict) else None
-        if not isinstance(event, dict) or not isinstance(args, dict) or self.count >= MOST_EVENTS:
+        if not isinstance(event, dict) or not isinstance(args, dict) or self.count >= MAX_EVENTS:
             return
         start, length = to_nanoseconds(event.get("ts")), to_nanoseconds(event.get("dur"))
         name, module = args.get("hlo_op"), args.get("hlo_module")
@@ -105,7 +105,7 @@ def read_jax_compilations(path: Path) -> Profile | None:
     for file, line, function, name, count, seconds in _rows(path, "jax"):
         with suppress(ValueError, TypeError, OverflowError):
             times, each = int(count), float(seconds)
-            if 0 < times < MOST_EVENTS and 0 <= each < MOST_SECONDS:
+            if 0 < times < MAX_EVENTS and 0 <= each < MAX_SECONDS:
                 spots.append(
                     Hotspot(
                         *(str(function), float(times), times * each, times, str(file), int(line), str(name)),
@@ -150,7 +150,7 @@ def _places(path: Path) -> Iterator[tuple[_Instruction, tuple[str, int, str, str
 def _rows(path: Path, key: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of six that the processes wrote under a key: any program may have written that file."""
     try:
-        text = read_bounded(path, MOST_BYTES).decode("utf-8", "replace")
+        text = read_bounded(path, MAX_BYTES).decode("utf-8", "replace")
     except (OSError, ProfkitError):
         return
     for line in text.splitlines():

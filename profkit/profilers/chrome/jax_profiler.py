@@ -32,9 +32,9 @@ from profkit.profilers.chrome.reading import (
 from profkit.profilers.torch_operators import TorchOperators
 
 LONGEST_NAME = 65536
-MOST_RANGES = 1 << 20
-MOST_PROCESSES = 1 << 16
-MOST_LOOSE = 1 << 21  # events that are held until the end
+MAX_RANGES = 1 << 20
+MAX_PROCESSES = 1 << 16
+MAX_LOOSE = 1 << 21  # events that are held until the end
 _DEVICE = re.compile(r"/device:GPU:(\d{1,4})$")
 _PROCESS = re.compile(r"/(?:device|host):")
 _PROGRAM = re.compile(r"(?:jit|pjit|pmap|xmap)_")  # how JAX begins the name of a module
@@ -104,7 +104,7 @@ class JaxEvents:
         args = args if isinstance(args, dict) else {}
         if phase == "M" and event.get("name") == "process_name":
             device = _DEVICE.match(str(args.get("name"))[:LONGEST_NAME])
-            if device is not None and len(self.devices) < MOST_PROCESSES:
+            if device is not None and len(self.devices) < MAX_PROCESSES:
                 self.devices[process] = int(device[1])
             return
         if phase != "X":
@@ -145,7 +145,7 @@ class JaxEvents:
             add = partial(self.collected.transfer, kind, start, end, size, **where)
         else:
             add = partial(self.collected.kernel, _configuration(name, args), start, end, **where)
-        if module is None and len(self._loose) < MOST_LOOSE:
+        if module is None and len(self._loose) < MAX_LOOSE:
             self._loose.append((start, add))
         else:
             add()
@@ -172,11 +172,11 @@ class JaxEvents:
                 label = call[0] if call is not None else name if name.startswith("Mem") else "cuLaunchKernel"
             key = _number(args.get("correlation_id"), -1)
             add = partial(self.collected.call, label, start, end, key=key, thread=thread)
-            if len(self._calls) < MOST_LOOSE:
+            if len(self._calls) < MAX_LOOSE:
                 self._calls.append((start, add))
 
     def _range(self, name: str, start: int, end: int, thread: int | None) -> None:
-        if len(self.ranges) < MOST_RANGES:
+        if len(self.ranges) < MAX_RANGES:
             self.ranges.append(Range(name, None, start, end, 0, thread))
 
     def report(self, *, cut_short: bool) -> Report:

@@ -12,10 +12,10 @@ from profkit.core.errors import UnreadableReport
 from profkit.profilers.chrome.json_repair import repaired
 
 CHUNK = 1 << 18
-MOST_VALUE = 1 << 24  # characters of one value that is held whole; a sample or an event has some thousand
+MAX_VALUE = 1 << 24  # characters of one value that is held whole; a sample or an event has some thousand
 _SPACE = re.compile(r"[ \t\n\r]*")
-MOST_SPACE = 1 << 26  # characters between two signs; a report is not made of blanks
-MOST_KEYS = 1 << 16  # of an object whose values are taken one by one
+MAX_SPACE = 1 << 26  # characters between two signs; a report is not made of blanks
+MAX_KEYS = 1 << 16  # of an object whose values are taken one by one
 
 
 class TruncatedJson(Exception):
@@ -94,8 +94,8 @@ class JsonStream:
                 if self._peek() == closing:  # a comma behind the last one, which viewers of traces take, too
                     break
             count += 1
-            if keyed and count > MOST_KEYS:
-                raise UnreadableReport(f"not a report: a JSON object with more than {MOST_KEYS} keys")
+            if keyed and count > MAX_KEYS:
+                raise UnreadableReport(f"not a report: a JSON object with more than {MAX_KEYS} keys")
             key = self.value() if keyed else ""
             if not isinstance(key, str):
                 raise UnreadableReport("not valid JSON: a key is not a string", self._fix)
@@ -120,7 +120,7 @@ class JsonStream:
             passed, self._at = passed + end - self._at, end
             if end < len(self._text):
                 return self._text[end]
-            if passed > MOST_SPACE:
+            if passed > MAX_SPACE:
                 raise UnreadableReport("not a report: JSON with more than 64 MB of blanks in one place")
             self._more()
 
@@ -142,7 +142,7 @@ class JsonStream:
                 raise
 
     def _more(self) -> None:
-        if len(self._text) - self._at > MOST_VALUE:
+        if len(self._text) - self._at > MAX_VALUE:
             raise UnreadableReport("one value of this JSON is larger than 16 MB: not a report")
         if not self._fill():
             raise TruncatedJson

@@ -128,7 +128,7 @@ PartKind = Literal["file-header", "block-header", "source", "kernel", "range", "
 # BlockHeader: field number of the count -> what is counted, in the order of the payload.
 _RECORDS: dict[int, PartKind] = {1: "source", 2: "kernel", 7: "range", 8: "cmdlist", 9: "graph"}
 _PAYLOAD_SIZE = 5
-_LEAST_RESULT = 8  # bytes; a result has a dozen required fields, so a shorter one is none
+_MIN_RESULT = 8  # bytes; a result has a dozen required fields, so a shorter one is none
 
 
 class TruncatedReport(MalformedMessage):
@@ -206,7 +206,7 @@ def read_records(data: Buffer, block: ReportBlock) -> Iterator[ReportMessage]:
     for kind in _RECORDS.values():
         for number in range(block.counts.get(kind, 0)):
             part = _read_message(data, at, kind, block.index, min(end, len(data)))
-            if kind != "source" and part.size < _LEAST_RESULT:
+            if kind != "source" and part.size < _MIN_RESULT:
                 raise MalformedMessage(at, f"{kind} result {number} of block {block.index} is empty")
             yield part
             at = part.offset + part.size

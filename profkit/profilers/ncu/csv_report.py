@@ -298,7 +298,7 @@ def _number_style(path: Path) -> NumberStyle:
 
 
 FORMAT = "ncu-csv"
-_MOST_WARNINGS = 10
+_MAX_WARNINGS = 10
 _ATTRIBUTE = "device__attribute_"
 _UNLOCKED = "Running with unmodified GPU clocks"
 _PROFILED = re.compile(r'==PROF== Profiling ".*" - (\d+).*?(\d+) pass')
@@ -332,7 +332,7 @@ def read_ncu_csv(path: Path) -> Report:
     messages = [
         line.partition("== ")[2] for line in log.lines if line.startswith(("==ERROR==", "==WARNING=="))
     ]
-    shown = [text for text in dict.fromkeys(messages) if _UNLOCKED not in text][:_MOST_WARNINGS]
+    shown = [text for text in dict.fromkeys(messages) if _UNLOCKED not in text][:_MAX_WARNINGS]
     warnings = list(map(Fact.message, shown))
     if log.scaled:
         warnings.append(Fact("scaled-units"))

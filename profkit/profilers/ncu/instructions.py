@@ -49,7 +49,7 @@ _OPERATIONS |= {0x1A3: "ATOMG", 0x1A8: "ATOMG", 0x1A9: "ATOMG", 0x105: "F2I", 0x
 _OPERATIONS |= {0x1A1: "MATCH", 0x11D: "BAR"}
 _NO_INDEX = 0xFF  # the register that is always zero: a constant whose place is known, such as an argument
 _WIDTHS = {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16", 4: "", 5: ".64", 6: ".128"}
-MOST_ROWS = 1_000_000  # of a line table: a hostile one would never end
+MAX_ROWS = 1_000_000  # of a line table: a hostile one would never end
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _unit_lines(
     files = _file_names(data, at + 4 + opcode_base - 1)
     at = start + 10 + header_length
     address, file, line, in_section = 0, 1, 1, False
-    for _ in range(MOST_ROWS):
+    for _ in range(MAX_ROWS):
         if at >= end or line_range == 0:
             return
         opcode = data[at]
@@ -265,7 +265,7 @@ SECTORS, SECTORS_IDEAL = "memory_l2_theoretical_sectors_global", "memory_l2_theo
 WAVEFRONTS, WAVEFRONTS_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
 EXECUTED, SAMPLES = "inst_executed", "smsp__pcsamp_sample_count"
 _STALL = re.compile(r"^smsp__pcsamp_warps_issue_stalled_(\w+?)(?<!_not_issued)$")
-MOST_INSTRUCTIONS = 12  # kept of one kernel: a reader looks at fewer
+MAX_INSTRUCTIONS = 12  # kept of one kernel: a reader looks at fewer
 _MARKUP = re.compile(r"@\w+:([^:@]*)(?::[^@]*)?@")
 
 
@@ -350,7 +350,7 @@ def _instructions(
     shares = [_shares(values) for values in (samples, excess, conflicts)]
     ranked: dict[int, None] = {}
     for values in shares:
-        ranked |= dict.fromkeys(sorted(values, key=lambda place: -values[place])[: MOST_INSTRUCTIONS // 2])
+        ranked |= dict.fromkeys(sorted(values, key=lambda place: -values[place])[: MAX_INSTRUCTIONS // 2])
     stalls = {
         match[1]: values for name, values in metrics.items() if (match := _STALL.match(name)) is not None
     }

@@ -34,7 +34,7 @@ from profkit.profilers.ncu.results import read_result
 
 FORMAT = "ncu-rep"
 _IDENTITY = frozenset(IDENTITY)
-MOST_DETAILED = 20  # kernels of which single instructions are read, the largest first
+MAX_DETAILED = 20  # kernels of which single instructions are read, the largest first
 _AGAIN = "record it again, or copy it again from where it was recorded"
 
 
@@ -113,7 +113,7 @@ class OpenReport:
         instructions: list[KernelInstruction] = []
         rules: list[ToolRule] = []
         debug: list[str] = []
-        for time in kernels[:MOST_DETAILED]:
+        for time in kernels[:MAX_DETAILED]:
             part = self.first_launches.get(time.kernel.scope)
             if part is None:
                 continue

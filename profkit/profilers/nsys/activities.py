@@ -16,7 +16,7 @@ from profkit.analysis.timeline.records import (
     CALL,
     GRAPH,
     KERNEL,
-    MOST_CONFIGURATIONS,
+    MAX_CONFIGURATIONS,
     OTHER,
     TRANSFER,
     Columns,
@@ -137,7 +137,7 @@ class ConfigurationTable:
         texts = self.database.strings(sorted({n for row in new for n in (row[2] >> 32, row[2] & 0xFFFFFFFF)}))
         table = self.tables.configurations
         for row in new:
-            if len(table) >= MOST_CONFIGURATIONS:
+            if len(table) >= MAX_CONFIGURATIONS:
                 self._fold()
                 return
             grid, block, names, shared = row
@@ -159,7 +159,7 @@ class ConfigurationTable:
         """Return the number of a CUDA graph, which repeats like a kernel."""
         row, table = (-1, -1, number, 0), self.tables.configurations
         if row not in self._numbers:
-            if len(table) >= MOST_CONFIGURATIONS:
+            if len(table) >= MAX_CONFIGURATIONS:
                 return self._fold()
             self._numbers[row] = len(table)
             table.append(Kernel(f"[CUDA graph {number}]", (0, 0, 0), (0, 0, 0)))

@@ -146,7 +146,7 @@ def _fix(error: Exception) -> str | None:
     return None
 
 
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 _ERROR = 3  # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 _CAPTURED = "Profiling started due to cudaProfilerStart"
 
@@ -252,7 +252,7 @@ def _diagnostics(database: Database) -> list[tuple[int, str]]:
     if not {"severity", "text"} <= database.columns(table):
         return []
     fields = f"{database.number(table, 'severity')}, {database.text(table, 'text')}"
-    query = f"SELECT {fields} FROM {table} LIMIT {_MOST_ROWS}"
+    query = f"SELECT {fields} FROM {table} LIMIT {_MAX_ROWS}"
     return [
         (severity, " ".join(text.split())) for severity, text in database.rows(query) if isinstance(text, str)
     ]
@@ -262,7 +262,7 @@ def _pairs(database: Database, table: str) -> dict[str, str]:
     """Read a table of names and values; of a name that comes twice, the first."""
     if not {"name", "value"} <= database.columns(table):
         return {}
-    query = f"SELECT {database.text(table, 'name')}, {database.text(table, 'value')} FROM {table} LIMIT {_MOST_ROWS}"
+    query = f"SELECT {database.text(table, 'name')}, {database.text(table, 'value')} FROM {table} LIMIT {_MAX_ROWS}"
     pairs: dict[str, str] = {}
     for name, value in database.rows(query):
         if isinstance(name, str) and isinstance(value, str):

@@ -30,7 +30,7 @@ from profkit.profilers.nsys.database import (
 _EVENTS = "NVTX_EVENTS"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
 _NVTXT = {70: _PUSH_POP, 71: _START_END}  # the same from a text file
-MOST_RANGES = 1 << 20
+MAX_RANGES = 1 << 20
 # By which torch.autograd.profiler.emit_nvtx tells its entries, and where their inputs are from.
 _SEQUENCE = re.compile(r", seq = (\d{1,18})\b")
 _NUMBERED = re.compile(r", (?:(?:seq|op_id) = \d+|input_op_ids = \[[^\]]*\])")
@@ -54,7 +54,7 @@ def read_ranges(
     )
     domains = _domains(database, fields)
     kinds = ", ".join(map(str, (_PUSH_POP, _START_END, *_NVTXT)))
-    query = f"SELECT {fields} FROM {_EVENTS} WHERE eventType IN ({kinds}) ORDER BY 1 LIMIT {MOST_RANGES + 1}"
+    query = f"SELECT {fields} FROM {_EVENTS} WHERE eventType IN ({kinds}) ORDER BY 1 LIMIT {MAX_RANGES + 1}"
     texts: dict[int, str] = {}
     ranges: list[Range] = []
     for rows in database.blocks(query):
@@ -80,8 +80,8 @@ def read_ranges(
                     sequence,
                 )
             )
-    if len(ranges) > MOST_RANGES:
-        return tuple(ranges[:MOST_RANGES]), Fact.of("first-ranges", count=MOST_RANGES)
+    if len(ranges) > MAX_RANGES:
+        return tuple(ranges[:MAX_RANGES]), Fact.of("first-ranges", count=MAX_RANGES)
     return tuple(ranges), None
 
 

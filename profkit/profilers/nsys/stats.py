@@ -49,7 +49,7 @@ _SECONDS = {
     "sec": 1.0,
 }
 _TIMES = ("total time", "avg", "med", "min", "max")
-_MOST = 1 << 63
+_INTEGER_LIMIT = 1 << 63
 COPY = re.compile(r"\[(?:CUDA )?(?:Unified Memory )?(memcpy|memset|copy)\s*([^\]]*)\]", re.IGNORECASE)
 # cuda_gpu_kern_sum, gpukernsum, CUDA Kernel Statistics
 _OF_KERNELS = re.compile("kern|gpu_?sum", re.IGNORECASE)
@@ -154,7 +154,7 @@ def _number(text: str | None, factor: float | None = 1.0) -> float | None:
         value = float(text or "") * (float("nan") if factor is None else factor)
     except ValueError:
         return None
-    return value if 0 <= value < _MOST else None
+    return value if 0 <= value < _INTEGER_LIMIT else None
 
 
 def _parse_triple(text: str | None) -> tuple[int, ...]:

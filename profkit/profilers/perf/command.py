@@ -32,7 +32,7 @@ FREQUENCY = 997  # Hz; prime, so that it does not beat with anything that ticks 
 STACK_BYTES = 16384
 # Records of switches that become text: 0.2 s of perf, 2 s of reading. A program that switches 50,000 times a second
 # leaves them in 10 s, and so long a part of it tells where it waits.
-MOST_SWITCHES = 1_000_000
+MAX_SWITCHES = 1_000_000
 DEPTH = 512  # frames; the default of perf script, 127, cuts 40 nested Python calls (3 native frames each)
 
 # perf copies every binary it met into ~/.debug: 75 MB after one short Python run. It is not needed to read
@@ -176,7 +176,7 @@ def switches_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple
 
     Of a recording without them, or one that perf cannot read, the text holds no switch: it is no reason to fail.
     """
-    shell = f'export LC_ALL=C; "$@" | head -n {MOST_SWITCHES} >"$0"'
+    shell = f'export LC_ALL=C; "$@" | head -n {MAX_SWITCHES} >"$0"'
     script = (perf, "script", "-f", "-i", str(perf_data), "--show-switch-events", "-F", "pid,tid,time,event")
     return ("sh", "-c", shell, str(output), *script)
 

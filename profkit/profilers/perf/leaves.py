@@ -14,7 +14,7 @@ from profkit.profilers.perf.samples import base_event
 from profkit.profilers.perf.script import OWN_THREAD, ScriptStream
 
 NEAR = 0.05  # s: a sample of perf's belongs to the stack that was seen last or next, if that was as near
-MOST = 2_000_000  # samples
+MAX_SAMPLES = 2_000_000  # samples
 Moment: TypeAlias = "tuple[float, int]"  # time on the system's monotonic clock, and the stack
 
 
@@ -38,7 +38,7 @@ def read_leaves(path: Path) -> Iterator[NativeLeaf]:
             comm, process, thread, time, period, event = match.group(
                 "comm", "pid", "tid", "time", "period", "event"
             )
-            if number >= MOST:
+            if number >= MAX_SAMPLES:
                 return
             if comm == OWN_THREAD or not ids or not time:
                 continue

@@ -43,8 +43,8 @@ def by_thread(title: str, unit: str, weights: Mapping[str, float], per: float = 
     return Profile(f"{title} by thread", unit, sum(weights.values()) / per, hotspots, "threads")
 
 
-MOST_EVENTS = 1000  # perf itself takes far fewer; more are a sign of another kind of file
-MOST_THREADS = 10_000
+MAX_EVENTS = 1000  # perf itself takes far fewer; more are a sign of another kind of file
+MAX_THREADS = 10_000
 
 
 class MergedEvents:
@@ -64,13 +64,13 @@ class MergedEvents:
         """
         merged = self._events.get((event, period is None))
         if merged is None:
-            if len(self._events) >= MOST_EVENTS:
-                raise UnreadableReport(f"it names more than {MOST_EVENTS} events: not a recording of perf")
+            if len(self._events) >= MAX_EVENTS:
+                raise UnreadableReport(f"it names more than {MAX_EVENTS} events: not a recording of perf")
             merged = self._events[event, period is None] = (StackMerger(self._table), {})
         merger, threads = merged
         weight = 1 if period is None else period
         merger.add(ids, weight)
-        if thread not in threads and len(threads) >= MOST_THREADS:
+        if thread not in threads and len(threads) >= MAX_THREADS:
             thread = b"[more threads]"
         threads[thread] = threads.get(thread, 0) + weight
 

@@ -17,12 +17,12 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import Fact, Frame, Profile, Report
 from profkit.profilers.files import reading
-from profkit.profilers.perf.samples import MOST_THREADS, MergedEvents, frame_of
+from profkit.profilers.perf.samples import MAX_THREADS, MergedEvents, frame_of
 
 CHUNK = 1 << 20
 # The thread of our own sampler in a Python program (runtime/passes/host/samples.py): no part of that program.
 OWN_THREAD = b"profkit-sampler"
-MOST_UNBROKEN = 1 << 24  # a sample is some kilobytes; 16 MiB without an end is another kind of file
+MAX_UNBROKEN = 1 << 24  # a sample is some kilobytes; 16 MiB without an end is another kind of file
 
 
 class ScriptBlocks:
@@ -54,7 +54,7 @@ class ScriptBlocks:
             else:
                 blank = True
                 blocks, pending = data[:cut].split(b"\n\n"), data[cut + 2 :]
-            if len(pending) > MOST_UNBROKEN:
+            if len(pending) > MAX_UNBROKEN:
                 raise UnreadableReport("16 MiB without the end of a sample: not the text of perf script")
             yield from blocks
         if pending.strip():
@@ -150,9 +150,9 @@ def _split_dso(text: bytes) -> tuple[bytes, bytes]:
     return text[:position].rstrip(), _OFFSET.sub(b"", text[position + 1 : end - 1])
 
 
-MOST_LINES = 1 << 17  # parsed lines kept, some 300 bytes each
-MOST_TEXT = 1 << 25  # bytes of stack text kept
-MOST_DEPTH = 1 << 14  # frames of one stack; perf itself stops at a few thousand
+MAX_LINES = 1 << 17  # parsed lines kept, some 300 bytes each
+MAX_TEXT = 1 << 25  # bytes of stack text kept
+MAX_DEPTH = 1 << 14  # frames of one stack; perf itself stops at a few thousand
 
 RawSample = tuple["re.Match[bytes]", tuple[int, ...]]
 _PLAIN = re.compile(rb"\t *[0-9a-f]{1,16} ([^\n]*)\n?")
@@ -225,7 +225,7 @@ class ScriptStream:
         known ones in addresses only.
         """
         symbols = _PLAIN.findall(text)
-        if len(symbols) != text.count(b"\n") + 1 or len(symbols) > MOST_DEPTH:
+        if len(symbols) != text.count(b"\n") + 1 or len(symbols) > MAX_DEPTH:
             return None
         numbers = self._symbols
         try:
@@ -237,20 +237,20 @@ class ScriptStream:
                 parsed = parse_frame(b"0 " + symbol)
                 if parsed is None:
                     return None
-                if len(numbers) >= MOST_LINES:
+                if len(numbers) >= MAX_LINES:
                     numbers.clear()
                     return None
                 numbers[symbol] = self.table.add(parsed)
         return tuple([numbers[symbol] for symbol in symbols])
 
     def _frames(self, lines: list[bytes]) -> tuple[int, ...]:
-        return tuple(n for text in lines[:MOST_DEPTH] if (n := self._line(text)) is not None)
+        return tuple(n for text in lines[:MAX_DEPTH] if (n := self._line(text)) is not None)
 
     def _line(self, text: bytes) -> int | None:
         """Return the number of the frame in a line; None where there is none."""
         if text in self._lines:
             return self._lines[text]
-        if len(self._lines) >= MOST_LINES:
+        if len(self._lines) >= MAX_LINES:
             self._lines.clear()
         frame = parse_frame(text)
         number = self.table.add(frame) if frame is not None else None
@@ -300,7 +300,7 @@ class ScriptStream:
         return ids
 
     def _keep(self, text: bytes, ids: tuple[int, ...]) -> tuple[int, ...]:
-        if self._text > MOST_TEXT:
+        if self._text > MAX_TEXT:
             self._stacks.clear()
             self._text = 0
         self._stacks[text] = ids
@@ -336,8 +336,8 @@ def looks_like_script(head: bytes) -> bool:
     return False
 
 
-MOST_OVER = 10.0  # a sample stands for the time before it, and a clock of a virtual machine stutters
-LEAST_WINDOW = 1.0  # s
+MAX_OVER = 10.0  # a sample stands for the time before it, and a clock of a virtual machine stutters
+MIN_WINDOW = 1.0  # s
 
 
 def read_script(path: Path) -> Report:
@@ -394,16 +394,16 @@ class SampledWindow:
         """Add one sample."""
         seconds = float(time)
         self.first, self.last = min(self.first, seconds), max(self.last, seconds)
-        if len(self.threads) < MOST_THREADS:
+        if len(self.threads) < MAX_THREADS:
             self.threads.add(thread)
 
     def check(self, profiles: Iterable[Profile], path: Path) -> None:
         """Raise UnreadableReport if the samples of a clock add up to far more than the threads can run."""
         if not self.threads:
             return  # the times were left away
-        room = max(self.last - self.first, LEAST_WINDOW) * len(self.threads)
+        room = max(self.last - self.first, MIN_WINDOW) * len(self.threads)
         spent = max((profile.total for profile in profiles if profile.unit == "s"), default=0.0)
-        if spent > MOST_OVER * room:
+        if spent > MAX_OVER * room:
             raise UnreadableReport(
                 f"{path}: its samples add up to {spent:.6g} s, more than {len(self.threads)} threads can run "
                 f"within {self.last - self.first:.6g} s: their periods are wrong"

@@ -20,10 +20,10 @@ from profkit.profilers.files import reading
 from profkit.profilers.perf.script import ScriptBlocks, parse_frame, parse_header
 from profkit.profilers.perf.switches import Blamed, SampledWaits, SwitchTimes, is_switch, wait_kind
 
-MOST_ADDRESSES = 1000  # of most time
-MOST_FRAMES = 48  # of the program in one stack: templates of C++ call each other through a dozen
-MOST_BELOW = 40  # functions of libraries below a line
-LEAST = 0.002  # of the samples
+MAX_ADDRESSES = 1000  # of most time
+MAX_FRAMES = 48  # of the program in one stack: templates of C++ call each other through a dozen
+MAX_BELOW = 40  # functions of libraries below a line
+MIN_SHARE = 0.002  # of the samples
 _Name = TypeVar("_Name")
 _WITH_OFFSET = re.compile(rb"^\s*[0-9a-f]+ (.+?)\+(0x[0-9a-f]+) \((.+)\)$")
 _HASH = re.compile(r"::h[0-9a-f]{16}$")  # what Rust's compiler appends
@@ -116,10 +116,10 @@ def native_lines(
     for wait in blamed:
         for address in (*wait.chain.keys, *(wait.awaited.keys if wait.awaited is not None else ())):
             weights[address] = weights.get(address, 0.0) + wait.seconds
-    codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
+    codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MAX_ADDRESSES])
     rows = _computing_rows(chains, codes)
     rows |= {Place(function=name): _Place(weight, weight) for name, weight in started_programs.items()}
-    samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= LEAST * total]
+    samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= MIN_SHARE * total]
     samples.sort(key=lambda line: -line.main_cpu)
     first = max(rows.values(), key=lambda row: row.weight).addresses
     symbol, offset = max(first, key=lambda key: first[key], default=("", 0))
@@ -279,7 +279,7 @@ def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes
         match = _WITH_OFFSET.match(line)
         if match is not None and match[3].removesuffix(b" (deleted)").rpartition(b"/")[2] == program:
             keys.append((match[1].decode("utf-8", "replace"), int(match[2], 16)))
-            if len(keys) == MOST_FRAMES:
+            if len(keys) == MAX_FRAMES:
                 break
         elif not keys and (parsed := parse_frame(line)) is not None:
             if parsed.library != KERNEL:
@@ -287,7 +287,7 @@ def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes
             # the kernel's functions say little to an author
             if leaf is None or leaf[1] == KERNEL:
                 leaf = (parsed.function, parsed.library)
-    return _Chain(leaf, tuple(called[-MOST_FRAMES:]), tuple(keys), thread, process)
+    return _Chain(leaf, tuple(called[-MAX_FRAMES:]), tuple(keys), thread, process)
 
 
 def _line_samples(where: Place, row: _Place) -> LineSamples:
@@ -301,7 +301,7 @@ def _line_samples(where: Place, row: _Place) -> LineSamples:
         callees=tuple(
             CodeLine(name, library, None, weight) for (name, library), weight in _most(row.callees, 3)
         ),
-        below=tuple(CodeLine(name, None, None, weight) for name, weight in _most(row.below, MOST_BELOW)),
+        below=tuple(CodeLine(name, None, None, weight) for name, weight in _most(row.below, MAX_BELOW)),
         inside=tuple(CodeLine(name, None, None, weight) for name, weight in _most(row.called, 1)),
         threads=max(0, len(row.threads) - 1),
         processes=max(0, len(row.processes) - 1),

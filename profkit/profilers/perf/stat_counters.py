@@ -89,7 +89,7 @@ def cannot_be_zero(name: str) -> bool:
 # file with more rows in one interval has threads by the hundred thousand and is only added up.
 _REMEMBERED = 200_000
 # perf itself lists some ten thousand; a file with more names of events is not of perf's making.
-_MOST_EVENTS = 50_000
+_MAX_EVENTS = 50_000
 # Without the right to count in the kernel perf prints 0 for these, as if it had counted.
 _KERNEL_DOES_IT = ("context-switches", "cs", "cpu-migrations", "migrations")
 
@@ -174,10 +174,8 @@ class CounterSums:
         key = (row.event, row.cgroup, instance)
         entry = self._entries.get(key)
         if entry is None:
-            if len(self._entries) >= _MOST_EVENTS:
-                raise UnreadableReport(
-                    f"more than {_MOST_EVENTS} different events: not a report of perf stat"
-                )
+            if len(self._entries) >= _MAX_EVENTS:
+                raise UnreadableReport(f"more than {_MAX_EVENTS} different events: not a report of perf stat")
             entry = self._entries[key] = _EventSum()
         entry.add(row)
 

@@ -340,7 +340,7 @@ def read_stat_text(path: Path) -> Report:
             reader.comment(text)
         elif inside and len(text) <= _LONGEST and (row := _parse_row(text, style)) is not None:
             counted = counted or row.event not in _CLOCKS.values()
-            if row.printed and row.value is None and len(unclear) < _MOST_UNCLEAR:
+            if row.printed and row.value is None and len(unclear) < _MAX_UNCLEAR:
                 unclear.append(row)
             else:
                 reader.sums.add(row)
@@ -351,7 +351,7 @@ def read_stat_text(path: Path) -> Report:
     return reader.report()
 
 
-_MOST_UNCLEAR = 10_000
+_MAX_UNCLEAR = 10_000
 
 
 def _parse_row(text: str, style: NumberStyle) -> StatRow | None:

@@ -24,7 +24,7 @@ _CONSEQUENCES = ("lock", JOIN)  # of what another thread does, or waits for
 # s: who ends wakes up the thread that joins it, which may wait for a processor then, or have one before the other is
 # off its own. What ends because the joining thread goes on ends later.
 BEFORE, AFTER = 5e-3, 1e-3
-LONG, MOST_LONG = 0.01, 10_000  # s, and how many of those are kept of a thread
+LONG, MAX_LONG = 0.01, 10_000  # s, and how many of those are kept of a thread
 Moment: TypeAlias = "tuple[bytes, bytes]"  # a thread, and the time as perf writes it
 
 
@@ -112,7 +112,7 @@ def switch_records(path: Path) -> Iterator[tuple[bytes, bytes, bytes, list[bytes
     Lines are split by hand, since a regular expression takes twice as long.
     """
     with reading(path), open_regular(path) as file:
-        for line in file:  # MOST_SWITCHES at most
+        for line in file:  # MAX_SWITCHES at most
             numbers, at, *fields = line.split(None, 5) if b"/" in line else (b"", b"")
             process, _, thread = numbers.partition(b"/")
             if fields and _TIME.fullmatch(at) and thread.isdigit():
@@ -125,7 +125,7 @@ def _add_wait(waits: ThreadWaits, began: float, ended: float, waker: bytes | Non
     count_and_seconds = waits.lengths.get(length)
     if count_and_seconds is None:
         count_and_seconds = waits.lengths[length] = [0.0, 0.0]
-    if seconds >= LONG and len(waits.long) < MOST_LONG:
+    if seconds >= LONG and len(waits.long) < MAX_LONG:
         waits.long.append((began, ended))
     count_and_seconds[0] += 1
     count_and_seconds[1] += seconds

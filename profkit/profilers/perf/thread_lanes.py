@@ -18,9 +18,9 @@ from profkit.profilers.perf.script import parse_frame
 from profkit.profilers.perf.source_lines import native_samples, waits_for_what
 from profkit.profilers.perf.switches import IN, JOIN, OUT, PREEMPTED, is_switch, length_class, switch_records
 
-FIRST_WIDTH, MOST_PARTS = 1e-4, 4096  # s, and of how many parts a run is made before each is twice as long
-MOST_NAMED = 300_000  # samples by which parts are named
-MOST_THREADS = 256
+FIRST_WIDTH, MAX_PARTS = 1e-4, 4096  # s, and of how many parts a run is made before each is twice as long
+MAX_NAMED = 300_000  # samples by which parts are named
+MAX_THREADS = 256
 _KINDS: dict[str, MarkKind] = {
     "lock": "lock", JOIN: "lock", "sleep": "sleep", "input": "input", "network": "network", "child": "child",
     "file": "file", "pipe": "pipe", "sync": "sync",
@@ -40,9 +40,9 @@ class _Parts:
         """Count what a thread did from `begin` to `end`."""
         if self.begun is None:
             self.begun = begin
-        while (end - self.begun) / self.width >= MOST_PARTS:
+        while (end - self.begun) / self.width >= MAX_PARTS:
             self._widen()
-        if thread not in self.sums and len(self.sums) >= MOST_THREADS:
+        if thread not in self.sums and len(self.sums) >= MAX_THREADS:
             return
         parts = self.sums.setdefault(thread, {})
         for part in range(
@@ -88,7 +88,7 @@ def read_thread_lanes(switched: Path, text: Path, program: Path) -> Timeline | N
     return threads_timeline(_records(lanes, sampled), lanes.last - lanes.first, names)
 
 
-MOST_NAMED_THREADS = 24  # with a frame of their own in the flame graph
+MAX_NAMED_THREADS = 24  # with a frame of their own in the flame graph
 
 
 def read_wall_stacks(switched: Path, text: Path, program: Path) -> Stacks | None:
@@ -111,7 +111,7 @@ def read_wall_stacks(switched: Path, text: Path, program: Path) -> Stacks | None
         else:
             ran.setdefault(thread, Counter())[frames] += period  # type: ignore[assignment]
     order = sorted(lanes.seconds, key=lambda one: -lanes.seconds[one][_RUNS])
-    own_frame = set(order[:MOST_NAMED_THREADS])
+    own_frame = set(order[:MAX_NAMED_THREADS])
     threads: list[WallThread] = []
     for number, (thread, process) in enumerate(lanes.processes.items(), 1):
         name = "main" if thread == process else f"thread {number}" if thread in own_frame else "other threads"
@@ -217,7 +217,7 @@ def _read_samples(text: Path, program: str) -> _Sampled:
             kind = waits_for_what(frames)
             sampled.kinds[thread, at] = kind
             sampled.places.setdefault((thread, kind), Counter())[name] += 1
-        elif len(sampled.running) < MOST_NAMED:
+        elif len(sampled.running) < MAX_NAMED:
             sampled.running.append((thread, float(at), name))
     return sampled
 

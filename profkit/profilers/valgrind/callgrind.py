@@ -106,7 +106,7 @@ class NameTable:
 
 
 _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9 ]*):(.*)", re.DOTALL)
-_MOST_EVENTS = 100  # a line with more is no list of events but an attack on memory
+_MAX_EVENTS = 100  # a line with more is no list of events but an attack on memory
 
 
 class CallgrindFunction(NamedTuple):
@@ -275,7 +275,7 @@ class _Parser:
             self._end()
         if key == "events":
             self._dump.events = tuple(value.split())
-            if not 1 <= len(self._dump.events) <= _MOST_EVENTS:
+            if not 1 <= len(self._dump.events) <= _MAX_EVENTS:
                 raise UnreadableReport(
                     f"{self._path} names {len(self._dump.events)} events, which no profile has"
                 )

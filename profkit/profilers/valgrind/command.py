@@ -189,7 +189,7 @@ def explain(text: str, returncode: int) -> Fault | None:
 # the same work differs in instructions by per milles (hashes, addresses); theory is held to 2 %
 SAME_WORK = 0.005
 HOTTEST = 20  # functions that get counters of their own, and
-LEAST_SHARE = 0.005  # only with this share of all instructions: below it entering a region shows
+MIN_SHARE = 0.005  # only with this share of all instructions: below it entering a region shows
 
 _FIRST = ("Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "Bc", "Bcm", "Bi", "Bim")
 # The last level's counters and the events that they are the sum of: of the run whose last level is L2, and of the one
@@ -305,7 +305,7 @@ def _hottest_functions(report: Report) -> list[tuple[tuple[str, str | None], dic
     functions = _by_function(report)
     total = (_scope_values(report, RUN) or {}).get("Ir", 0.0)
     ranked = sorted(functions.items(), key=lambda item: -item[1].get("Ir", 0.0))
-    return [item for item in ranked[:HOTTEST] if item[1].get("Ir", 0.0) > LEAST_SHARE * total]
+    return [item for item in ranked[:HOTTEST] if item[1].get("Ir", 0.0) > MIN_SHARE * total]
 
 
 def _same_work(l2: Report, l3: Report, warnings: list[Fact]) -> bool:

@@ -68,7 +68,7 @@ def classify_x86_64(mnemonic: str, operands: str) -> Instruction:
 
 _X86_64 = 62  # e_machine, System V ABI
 _PT_LOAD = 1
-_MOST_HEADERS = 1024  # a real file has a dozen
+_MAX_HEADERS = 1024  # a real file has a dozen
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def read_elf(path: Path) -> Elf | None:
             machine = struct.unpack_from("<H", head, 18)[0]
             table = struct.unpack_from("<Q", head, 32)[0]
             size, count = struct.unpack_from("<HH", head, 54)
-            if machine != _X86_64 or size < 56 or count > _MOST_HEADERS:
+            if machine != _X86_64 or size < 56 or count > _MAX_HEADERS:
                 return None
             file.seek(table)
             headers = file.read(size * count)

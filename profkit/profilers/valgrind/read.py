@@ -265,7 +265,7 @@ def read_callgrind_with_mix(path: Path) -> Report:
 
 
 COSTLIEST = 3  # functions by each event whose lines are read, and
-MOST_LINES = 5  # lines by each event that are kept
+MAX_LINES = 5  # lines by each event that are kept
 
 SourceLine = tuple[CallgrindFunction, str, int]  # function, file of the line, line
 
@@ -284,7 +284,7 @@ def read_line_costs(
         return None
     costliest: dict[SourceLine, None] = {}
     for column in range(len(events)):
-        best = sorted(costs, key=lambda place: costs[place][column], reverse=True)[:MOST_LINES]
+        best = sorted(costs, key=lambda place: costs[place][column], reverse=True)[:MAX_LINES]
         costliest |= dict.fromkeys(place for place in best if costs[place][column] > 0)
     hotspots = tuple(
         Hotspot(

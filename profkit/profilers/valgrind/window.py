@@ -25,7 +25,7 @@ _START = (
 )
 _ROOT = str(Path(__file__).parents[3])
 _TRAP = "05"  # the signal of a stop at an address
-MOST_MAPS = 1 << 22  # bytes
+MAX_MAPS = 1 << 22  # bytes
 CONNECT_SECONDS = 20.0
 
 
@@ -110,7 +110,7 @@ def _base_of(program: str, pid: int) -> int:
     if kind != _POSITION_INDEPENDENT:
         return 0
     real = os.path.realpath(program)
-    for row in read_start(Path(f"/proc/{pid}/maps"), MOST_MAPS).decode("utf-8", "replace").splitlines():
+    for row in read_start(Path(f"/proc/{pid}/maps"), MAX_MAPS).decode("utf-8", "replace").splitlines():
         words = row.split(maxsplit=5)
         if len(words) == 6 and words[5].strip() == real and int(words[2], 16) == 0:
             return int(words[0].partition("-")[0], 16)

@@ -152,7 +152,7 @@ def _remove(report: Path) -> None:
 
 TOC = "toc.xml"
 LEFT_OUT = "left out"  # in the line of a table that was not exported
-MOST_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
+MAX_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
 TABLE_SECONDS = 900.0  # what one table may take; to open a large document alone takes half a minute
 _LOOK = 0.1  # seconds between two looks at a table that grows
 # `python -m` would look for modules in the workload's folder first, where a `signal.py` may lie.
@@ -186,7 +186,7 @@ def export_document(
 ) -> TraceRun:
     """Write `toc.xml` and a file for each of `schemas` into `folder`, and return the document's last run.
 
-    A table that grows beyond MOST_BYTES, or takes longer than TABLE_SECONDS, is left out; so is one that xctrace
+    A table that grows beyond MAX_BYTES, or takes longer than TABLE_SECONDS, is left out; so is one that xctrace
     cannot export. `tell` gets a line for each table, with the reason. Raises MachineError where xctrace is not
     here or cannot open the document, UnreadableReport for what is no document.
     """
@@ -233,9 +233,9 @@ def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
             try:
                 text, _ = child.communicate(timeout=_LOOK)
             except subprocess.TimeoutExpired:
-                if output.exists() and output.stat().st_size > MOST_BYTES:
+                if output.exists() and output.stat().st_size > MAX_BYTES:
                     return Fault(
-                        f"it is larger than {MOST_BYTES / 1e9:.1f} GB as XML: record for a shorter time"
+                        f"it is larger than {MAX_BYTES / 1e9:.1f} GB as XML: record for a shorter time"
                     )
                 if time.monotonic() > end:
                     return Fault(f"xctrace had not exported it after {TABLE_SECONDS:.0f} s")

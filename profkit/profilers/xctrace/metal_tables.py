@@ -35,10 +35,10 @@ UNKNOWN_LATENCY = -1
 ACTIVE = "Active"
 MORE = "[more names]"
 NO_SHADER = "(no name)"
-_MOST_NAMES = 1024  # of one column that are kept apart; what comes after has one name
+_MAX_NAMES = 1024  # of one column that are kept apart; what comes after has one name
 _LATEST = 1 << 50  # ns: what lies beyond (13 days) is no time of a recording
 _LARGEST = 1 << 62
-_MOST_SKIPPED = 0.01  # of the rows: with more of them left out a sum of the others says nothing
+_MAX_SKIPPED = 0.01  # of the rows: with more of them left out a sum of the others says nothing
 # What Metal calls what the program gave no name.
 _UNNAMED = re.compile(r"(?:\[\d+\] )?[A-Z][a-z]+(?: [A-Z][a-z]+)? \d+")
 
@@ -59,7 +59,7 @@ class NumberedNames(Generic[K]):
         """Return the number of `thing`, which it gets when it comes first."""
         number = self._numbers.get(thing)
         if number is None:
-            if len(self.all) >= _MOST_NAMES and thing != self._more:
+            if len(self.all) >= _MAX_NAMES and thing != self._more:
                 return self.number(self._more)
             number = self._numbers[thing] = len(self.all)
             self.all.append(thing)
@@ -264,7 +264,7 @@ class MetalTableSet:
         fresh = MetalTable(layout)
         fresh.add(layout.prepare(rows) if layout.prepare else rows)
         count = len(fresh) + fresh.skipped
-        if fresh.skipped > _MOST_SKIPPED * count:
+        if fresh.skipped > _MAX_SKIPPED * count:
             raise UnreadableReport(
                 f"{table.path or schema}: {fresh.skipped:,} of its {count:,} rows have no time", EXPORT_AGAIN
             )

@@ -28,7 +28,7 @@ from profkit.runtime.passes.read import read_record
 from profkit.runtime.region.record import RegionRecord
 
 NOTE_FILES = "region.*.json"
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 _NAMED = 5  # files in a sentence
 NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
 APART_FIX = "put the exports of each recording into a folder of its own"
@@ -86,9 +86,9 @@ def find_exports(path: Path) -> RecordingExports:
     with reading(path):
         alone = not path.is_dir()
         files = [path] if alone else sorted(entry for entry in path.iterdir() if entry.is_file())
-        if len(files) > MOST_FILES:
+        if len(files) > MAX_FILES:
             raise UnreadableReport(
-                f"{path} has more than {MOST_FILES} files: not a folder of exports", APART_FIX
+                f"{path} has more than {MAX_FILES} files: not a folder of exports", APART_FIX
             )
         heads = {file: read_head(file) if alone else head_of(file) for file in files}
         contents = [file for file, head in heads.items() if looks_like_toc(head)]

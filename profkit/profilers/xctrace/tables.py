@@ -32,9 +32,9 @@ from profkit.profilers.xctrace.toc import (
 
 # bytes parsed at a time: elements of 64 KiB fall out of the processor's cache, at 20 % of speed
 CHUNK = 1 << 14
-MOST_PENDING = 4 << 20  # bytes without a whole row; a stack of a thousand frames has 200 kB
-MOST_COLUMNS = 4096
-MOST_VALUES = 1 << 24  # of one kind: a table of 2 GB has some 6 million
+MAX_PENDING = 4 << 20  # bytes without a whole row; a stack of a thousand frames has 200 kB
+MAX_COLUMNS = 4096
+MAX_VALUES = 1 << 24  # of one kind: a table of 2 GB has some 6 million
 _COLUMN = ("mnemonic", "engineering-type")
 ROOT = "trace-query-result"
 _RUN = re.compile(r"/run\[(?:@number=[\"'])?(\d{1,9})[\"']?\]")
@@ -114,9 +114,9 @@ class _Document:
         except ParseError as error:
             raise damage_error(error, at_end=self._ended) from error
         self._pending += len(chunk)
-        if self._pending > MOST_PENDING:
+        if self._pending > MAX_PENDING:
             raise UnreadableReport(
-                f"not an export of xctrace: one piece of it is over {MOST_PENDING >> 20} MB"
+                f"not an export of xctrace: one piece of it is over {MAX_PENDING >> 20} MB"
             )
 
     def nodes(self) -> Iterator[Element]:
@@ -148,8 +148,8 @@ class _Document:
         if schema is None:
             return None
         columns = schema.findall("col")
-        if len(columns) > MOST_COLUMNS:
-            raise UnreadableReport(f"not an export of xctrace: a table with more than {MOST_COLUMNS} columns")
+        if len(columns) > MAX_COLUMNS:
+            raise UnreadableReport(f"not an export of xctrace: a table with more than {MAX_COLUMNS} columns")
         texts = [[(column.findtext(tag) or "").strip() for tag in _COLUMN] for column in columns]
         return schema.get("name", ""), tuple(ExportColumn(*text) for text in texts)
 
@@ -241,8 +241,8 @@ class _RowReader:
             for kind in kinds.get(element.tag, ()):
                 values = self._values[kind]
                 values[number] = self._take[kind](element)
-                if len(values) > MOST_VALUES:
-                    raise UnreadableReport(f"no table of xctrace has more than {MOST_VALUES:,} values")
+                if len(values) > MAX_VALUES:
+                    raise UnreadableReport(f"no table of xctrace has more than {MAX_VALUES:,} values")
 
     def _column(self, kind: str, cells: Sequence[Element]) -> list[object]:
         values = self._values[kind]

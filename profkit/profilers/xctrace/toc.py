@@ -48,7 +48,7 @@ def damage_error(error: ParseError, *, at_end: bool) -> UnreadableReport:
     return UnreadableReport(f"not well-formed XML at line {error.position[0]}: {text}")
 
 
-MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
+MAX_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def read_toc(path: Path) -> tuple[TraceRun, ...]:
     """
     with reading(path, EXPORT_AGAIN, named=False):
         with open_regular(path) as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise UnreadableReport(f"no table of contents of xctrace has more than {MOST_BYTES >> 20} MB")
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise UnreadableReport(f"no table of contents of xctrace has more than {MAX_BYTES >> 20} MB")
         check_prolog(data[:HEAD_BYTES], "trace-toc")
         try:
             root = fromstring(data)

@@ -26,8 +26,8 @@ from profkit.runtime.passes.command import start_up_environment
 PROMISING = 0.95  # of the fastest plain run: else no pair is made
 HARMFUL = 1.1  # times the slowest
 FLOOR = 0.02  # the relative change of a time that counts
-MOST_PAIRS = 20
-_MOST_PRINTED = 8 << 20  # bytes of standard output that are compared
+MAX_PAIRS = 20
+_MAX_PRINTED = 8 << 20  # bytes of standard output that are compared
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class TrialRun:
         deadline = max(self._deadline, begin + needed) if needed <= self._extra else self._deadline
         if begin + needed > deadline + 0.5 * each:
             return None
-        while len(self._pairs) < MOST_PAIRS:
+        while len(self._pairs) < MAX_PAIRS:
             # Once begun the four are made, also where the machine became slower than it was.
             deciding = len(self._pairs) < FIRST_ROUNDS
             until = max(deadline, begin + self._extra) if deciding else deadline
@@ -162,7 +162,7 @@ class TrialRun:
                 continue
             if most == 0:
                 room = max(0, int((deadline - time.monotonic()) / each))
-                most = max(FIRST_ROUNDS, min(MOST_PAIRS, len(self._pairs) + room))
+                most = max(FIRST_ROUNDS, min(MAX_PAIRS, len(self._pairs) + room))
             change = confirm(self._pairs, TimeFloor(), "s", most, self._bench.scope)
             if (
                 len(self._pairs) in rounds_of_looks(most)
@@ -251,7 +251,7 @@ def _seconds(run: OneRun, scope: Scope) -> float:
 
 def _read(path: Path) -> str:
     try:
-        return read_bounded(path, _MOST_PRINTED).decode("utf-8", "replace")
+        return read_bounded(path, _MAX_PRINTED).decode("utf-8", "replace")
     except (OSError, ProfkitError):
         return ""
 

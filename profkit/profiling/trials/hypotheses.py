@@ -26,7 +26,7 @@ MANY_WRITES, SHORT_WRITE = 5_000, 512.0  # calls, and bytes of one
 LINEAR_ALGEBRA = 0.3  # of the processor time in its libraries
 ONE_THREAD = 1.3  # threads that work, where most of the time only one does
 FEW_ARGUMENTS = 0.5  # different ones, of those looked at
-LEAST_LOOKS = 8
+MIN_LOOKS = 8
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -111,7 +111,7 @@ def _allocator(document: RunDocument) -> Iterator[Experiment]:
 def _memoise(document: RunDocument) -> Iterator[Experiment]:
     """Yield a function of the program that is called with few different arguments, and takes time itself."""
     for spot in document.hot_spots:
-        few = spot.arguments is not None and spot.looks >= LEAST_LOOKS
+        few = spot.arguments is not None and spot.looks >= MIN_LOOKS
         if (
             not few
             or spot.share < LIKELY

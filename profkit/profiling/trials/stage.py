@@ -22,7 +22,7 @@ from profkit.runtime.passes.secrets import LEAST_ANYWHERE
 
 Trying = Literal["none", "auto", "all"]
 TRYING = get_args(Trying)
-MOST_TRIALS = 3
+MAX_TRIALS = 3
 # Plain runs, or seconds where these are more, that all trials may take together: four pairs decide about a program
 # of 3 s. Of a longer one a first run that is no faster costs one run, and what is faster is said to be undecided.
 AUTO, ALL = (3.0, 30.0), (60.0, 600.0)
@@ -69,7 +69,7 @@ def _make_trials(
     budget = max(runs * setting.longest, seconds)
     deadline = begin + (budget if left is None else min(budget, left))
     done: tuple[TriedChange, ...] = ()
-    for experiment in candidates if trying == "all" else candidates[:MOST_TRIALS]:
+    for experiment in candidates if trying == "all" else candidates[:MAX_TRIALS]:
         if time.monotonic() + setting.longest > deadline:
             break
         progress.begin(

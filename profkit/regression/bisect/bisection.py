@@ -39,7 +39,7 @@ from profkit.core.types import (
 from profkit.profiling.plain_run import RunOptions
 from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.bisect.search import (
-    FEW,
+    MIN_PAIRS,
     Found,
     Move,
     Observation,
@@ -59,7 +59,7 @@ from profkit.regression.paired.checkout import (
     subject_of,
     version_of,
 )
-from profkit.regression.paired.interleave import LEAST_SECONDS, TIME, PairedOptions, PairedResult, PairedRuns
+from profkit.regression.paired.interleave import MIN_SECONDS, TIME, PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.one_run import loaded_files, warm_up
 from profkit.reporting import json
 from profkit.reporting.facts import fact_text
@@ -206,7 +206,7 @@ class Bisection:
 
         runs, _ = self._run(first, second, number, enough)
         pairs = _pairs_in(runs, scope)
-        if len(pairs) < FEW:
+        if len(pairs) < MIN_PAIRS:
             raise OtherRegions
         return change_of(pairs, self.document.options.floor, scope)
 
@@ -234,10 +234,10 @@ class Bisection:
         self.slowest = max(filter(None, (self.slowest, runs.slowest)), default=None)
         if result.interrupted:
             raise KeyboardInterrupt
-        if (made := result.pairing).pairs < FEW:
+        if (made := result.pairing).pairs < MIN_PAIRS:
             raise TooFewPairs(
-                f"{made.pairs} pairs of runs fit into {options.budget:.0f} s; {FEW} are needed",
-                f"--budget {3 * FEW * made.seconds / max(1, made.pairs):.0f}",
+                f"{made.pairs} pairs of runs fit into {options.budget:.0f} s; {MIN_PAIRS} are needed",
+                f"--budget {3 * MIN_PAIRS * made.seconds / max(1, made.pairs):.0f}",
             )
         return runs, result
 
@@ -410,7 +410,7 @@ def _pairs_of(change: Change) -> Pairs:
 def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     """Decide what the pairs show, as the paired test does after its last pair. Needs at least four."""
     rounds = [(new, old) for old, new in pairs]
-    metric = NightRule(TIME, relative=floor, absolute=LEAST_SECONDS)
+    metric = NightRule(TIME, relative=floor, absolute=MIN_SECONDS)
     change = confirm(rounds, metric, "s", len(rounds), scope)
     assert change is not None
     return change

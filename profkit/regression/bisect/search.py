@@ -30,9 +30,9 @@ WILD = 0.01  # of the tests say anything
 APART = 3.0  # standard errors by which two tests of one commit contradict each other
 NEITHER = 2.0  # standard errors by which a commit is neither like the one end nor like the other
 CLEAR = 3.0  # standard errors that both ends lie apart: then a test can stop
-FEW = 4  # pairs of a test, after which it is asked whether more of them are needed
-MOST_DIRECT = 3  # tests of one commit against the one before it
-MOST_AGAIN = 3  # tests of a commit that is neither like the one end nor like the other
+MIN_PAIRS = 4  # pairs of a test, after which it is asked whether more of them are needed
+MAX_DIRECT = 3  # tests of one commit against the one before it
+MAX_AGAIN = 3  # tests of a commit that is neither like the one end nor like the other
 PRECISE = 8  # standard errors that the change is large, so that half of it is told from all of it
 
 
@@ -155,13 +155,13 @@ def _step_of(
         is_known = mass > 0.5 and agree  # less sure than was asked for, and said so
         return Found(first, last, mass, size, False) if is_known else Found(low, high, 1.0, size, True)
     if mass >= CERTAINTY or not stops:
-        if len(direct) < MOST_DIRECT and not agree:
+        if len(direct) < MAX_DIRECT and not agree:
             return Move(first, last, direct=True)
         if not stops or not agree:
             return Found(low, high, 1.0, size, rest=not agree)
         return Found(first, last, mass, size, rest=False)
     again = between_ends(stretch, seen, floor, least=1)
-    if again is not None and sum(test.later == again for test in seen) <= MOST_AGAIN:
+    if again is not None and sum(test.later == again for test in seen) <= MAX_AGAIN:
         return Move(0, again, error=abs(size) / PRECISE)  # it may have been the test that was wrong
     likely = min(stops, key=lambda c: (round(abs(stretch.up_to(c) - 0.5), 9), c))
     return Move(0, likely, error=abs(size) / CLEAR)
@@ -289,7 +289,7 @@ def observed(pairs: Pairs, reference: Pairs, earlier: int, later: int) -> Observ
     """
     mean, error, freedom = _trimmed(pairs)
     _, first_error, first_freedom = _trimmed(reference)
-    borrowed = min(FEW, first_freedom)
+    borrowed = min(MIN_PAIRS, first_freedom)
     expected = first_error**2 * len(reference) / len(pairs)
     variance = (freedom * error**2 + borrowed * expected) / (freedom + borrowed)
     return Observation(earlier, later, mean, sqrt(variance), freedom + borrowed)

@@ -18,13 +18,13 @@ from profkit.regression.compare.machine import find_machine_causes
 from profkit.regression.compare.outcome import Evidence, change_fact, moved
 
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
-MOST = 10  # of one rule, the largest first: of a hundred kernels with one cause so many are enough
+MAX_CAUSES = 10  # of one rule, the largest first: of a hundred kernels with one cause so many are enough
 _NAMED = 3  # kernels or functions that evidence names
 
 
 def causes_of(evidence: Evidence) -> tuple[Cause, ...]:
     """Return the causes that every rule finds, in the order of the rules."""
-    return tuple(cause for rule in RULES for cause in islice(rule(evidence), MOST))
+    return tuple(cause for rule in RULES for cause in islice(rule(evidence), MAX_CAUSES))
 
 
 # ---------------------------------------------------------------- software, other kernels

@@ -208,7 +208,7 @@ def _kernel_of_one_run(time: KernelTime, run: RunKernels, word: CodeChangeWord) 
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
-MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
+MAX_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
 
 
 def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[CodeChange, ...]:
@@ -224,7 +224,7 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Cod
         counted = profile.unit == "instructions" and profile.kind != "counted-lines"
         if counted and counterpart is not None and profile.total > 0 and counterpart.total > 0:
             moved = _instruction_changes(profile, counterpart)
-            changes += sorted(moved, key=lambda change: -abs(added_value(change)))[:MOST_FUNCTIONS]
+            changes += sorted(moved, key=lambda change: -abs(added_value(change)))[:MAX_FUNCTIONS]
     return tuple(changes)
 
 

@@ -27,11 +27,11 @@ from profkit.runtime.passes.shown_command import line_to_type
 GUEST_FACTOR = 2.0
 # How much of a reference loop's slowdown a program may have, in logarithms: one that waits for the disk has none of it.
 # Of one that copies 8 MB a fifth run was 1.8 times slower where the loop was 1.3 times slower (docs/measurements.md).
-MOST_SENSITIVE = 2.0
+MAX_SENSITIVITY = 2.0
 # Whoever takes a core's time takes of its caches and its clock, too, which nothing counts: half as much again.
 MARGIN = 1.5
 TOLD_LOSS = 0.01  # of a run's time: less is not worth a word beside the machine's own spread
-MOST_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
+MAX_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
 # Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
 _NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
 WORK_EXPLAINS = 0.3  # of a change of time (in logarithms) that a change of the work must reach to explain it
@@ -112,9 +112,9 @@ def _without_distance_effects(change: Change, baseline: RunDocument, candidate: 
 def _allowance_of_speed(speed: Interval) -> Allowance:
     """Return the allowance for another processor speed.
 
-    How much of it a program has is not known: from nothing to MOST_SENSITIVE times as much.
+    How much of it a program has is not known: from nothing to MAX_SENSITIVITY times as much.
     """
-    down, up = (max(0.0, MOST_SENSITIVE * size) for size in (-log(speed.low), log(speed.high)))
+    down, up = (max(0.0, MAX_SENSITIVITY * size) for size in (-log(speed.low), log(speed.high)))
     slower = max(speed.middle, 1 / speed.middle) - 1
     side = "candidate" if speed.middle >= 1 else "baseline"
     return Allowance(down, up, (Fact.of("reference-loop", share=slower, side=side),))
@@ -173,12 +173,12 @@ def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | N
 
 
 def lost_share(document: RunDocument) -> float:
-    """Return the share of its time, 0..MOST_LOST, that a run may have lost to others.
+    """Return the share of its time, 0..MAX_LOST, that a run may have lost to others.
 
     That is time stolen, or spent waiting for a core. Threads that wait for each other's cores lose nothing to
     others: no more counts than what other processes had.
     """
-    return min(MOST_LOST, sum(lost_shares(document.disturbances)))
+    return min(MAX_LOST, sum(lost_shares(document.disturbances)))
 
 
 # ---------------------------------------------------------------- the processor's speed, by the reference loop

@@ -31,7 +31,7 @@ from profkit.regression.history.rows import microseconds
 
 WINDOW = 24  # nights that the control limits are made of
 LONG_WINDOW = 120  # nights that tell how often a level leaves them: four months
-LEAST = 7  # nights with which a level can be judged
+MIN_LEVEL_NIGHTS = 7  # nights with which a level can be judged
 WEEK = 7
 SIGMAS = 4.0  # half-width of the limits in MAD-sigma
 FOLLOWING = 2.5 / 4  # of the half-width, for a night that follows one outside
@@ -41,7 +41,7 @@ LARGEST = 1e150  # nothing that is measured is as large in any unit
 DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
 SHOWN_NIGHTS = 120  # that are judged for a metric that does not gate: it needs no memory of last year
 SAME_CHANGE = 5  # nights that two verdicts on one change may lie apart
-LEAST_NIGHTS = 12  # with which the detector begins to say something
+MIN_NIGHTS = 12  # with which the detector begins to say something
 # From this autocorrelation on the detector sees changes where there are none: shown, and decides nothing.
 UNRELIABLE_CORRELATION = 0.5
 
@@ -74,7 +74,7 @@ def decide(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] =
     whole, series = series, series if rule.gates else replace(series, points=series.points[-SHOWN_NIGHTS:])
     nights = judge_nights(series, rule, accepted)
     findings, result = SeriesFindings(), nights.results[-1]
-    if rule.gates and nights.past is not None and len(nights.past.nights) >= LEAST_NIGHTS:
+    if rule.gates and nights.past is not None and len(nights.past.nights) >= MIN_NIGHTS:
         findings = _placed_in_series(
             examine_series([night.value for night in nights.past.nights]), series, nights.past
         )
@@ -258,9 +258,9 @@ class MachinePast:
     def judge(self, night: NightValue) -> NightResult:
         """Judge a night and remember it."""
         self.nights.append(night)
-        if len(self.level) < LEAST:
+        if len(self.level) < MIN_LEVEL_NIGHTS:
             self._add(night)
-            return NightResult("new" if len(self.nights) <= LEAST else "held")
+            return NightResult("new" if len(self.nights) <= MIN_LEVEL_NIGHTS else "held")
         following = bool(self.streak) or self.standing is not None
         limits = control_limits(self.level, self.rule, following=following)
         if self._has_collapsed(limits, night.value):
@@ -283,7 +283,7 @@ class MachinePast:
     def _add(self, night: NightValue) -> None:
         """Add a night to the level; it is a good one if it is not on the bad side of the level's middle."""
         centre = median([earlier.value for earlier in self.level[-WINDOW:]]) if self.level else night.value
-        if len(self.level) < LEAST or self.bad * (night.value - centre) <= 0:
+        if len(self.level) < MIN_LEVEL_NIGHTS or self.bad * (night.value - centre) <= 0:
             self.last_good = night.place
         self.level.append(night)
 
@@ -363,7 +363,9 @@ def _judge_each(
         if not point.valid or not isfinite(point.value) or abs(point.value) >= LARGEST:
             yield NightResult("not-valid")
             continue
-        moved = point.machine not in pasts and any(len(past.nights) >= LEAST for past in pasts.values())
+        moved = point.machine not in pasts and any(
+            len(past.nights) >= MIN_LEVEL_NIGHTS for past in pasts.values()
+        )
         past = pasts.setdefault(point.machine, MachinePast(rule, bad))
         result = past.judge(NightValue(index, point.value))
         if moved:  # reported once, and not green: a runner that changes each night would never be judged

@@ -21,10 +21,10 @@ from profkit.core.types import BlamedLine, Fact, Profile, RunDocument
 from profkit.regression.paired.checkout import Version, blamed_commit, diff_text, subject_of
 from profkit.regression.paired.why import ROUNDS, CallChange, Key, Reason, path_inside
 
-MOST_LINES = 3
-LEAST_RISE = 0.1  # of the function's own value before: what a tracer's noise does not reach
-LEAST_SHARE = 0.01  # of the whole: what could explain a change that counts
-MOST_OF_IT = 0.7  # of what the largest rises by: what lies deeper and rises by as much explains it
+MAX_LINES = 3
+MIN_RISE = 0.1  # of the function's own value before: what a tracer's noise does not reach
+MIN_SHARE = 0.01  # of the whole: what could explain a change that counts
+MAJORITY = 0.7  # of what the largest rises by: what lies deeper and rises by as much explains it
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[Blame
         if candidate.place.function not in best or rank > best[candidate.place.function][0]:
             best[candidate.place.function] = rank, line or min(candidate.place.numbers), candidate
     ranked = sorted(best.values(), key=lambda entry: entry[0], reverse=True)
-    return tuple(_blamed(second, line, candidate) for _, line, candidate in ranked[:MOST_LINES])
+    return tuple(_blamed(second, line, candidate) for _, line, candidate in ranked[:MAX_LINES])
 
 
 def _calling_line(found: _Found) -> int | None:
@@ -129,7 +129,7 @@ def _found(places: Sequence[_Place], reason: Reason, first: Path, second: Path) 
     whole = _rises(reason, first, second, own=False)
     rises = [(rise, place) for place in places if (rise := whole.get(place.key)) is not None]
     most = max((rise.share for rise, _ in rises), default=0.0)
-    deepest = min((rise.size for rise, _ in rises if rise.share >= MOST_OF_IT * most), default=0.0)
+    deepest = min((rise.size for rise, _ in rises if rise.share >= MAJORITY * most), default=0.0)
     for rise, place in rises:
         if rise.size == deepest:
             yield _Found(place, rise.share, rise.why)
@@ -172,7 +172,7 @@ def _rises(reason: Reason, first: Path, second: Path, *, own: bool) -> dict[Key,
         lows, highs = ([values.get(key, 0.0) for _, values in side] for side in (before, after))
         was, now = median(lows), median(highs)
         share = (min(highs) - max(lows)) / everything
-        if share >= LEAST_SHARE and now - was >= LEAST_RISE * was:
+        if share >= MIN_SHARE and now - was >= MIN_RISE * was:
             why = Fact.of("own-seconds" if own else "seconds", before=was, after=now)
             rises[key] = _Rise(share, why, now / everything)
     return rises

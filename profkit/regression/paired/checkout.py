@@ -208,7 +208,7 @@ def _run_step(
 # environment, object files) stays, so that the setup command only does what the change asks for.
 _LOCK = ".lock"
 UNUSED_SECONDS = 30 * 86_400.0
-MOST_BUILDS = 4  # of one repository and setup: so many calls can use them at once
+MAX_BUILDS = 4  # of one repository and setup: so many calls can use them at once
 
 
 @contextlib.contextmanager
@@ -223,7 +223,7 @@ def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
             if time.time() - lock.stat().st_mtime > UNUSED_SECONDS:
                 shutil.rmtree(lock.parent, ignore_errors=True)
     key = hashlib.sha256(json.dumps([str(root), list(setup)]).encode()).hexdigest()[:16]
-    for number in range(MOST_BUILDS):
+    for number in range(MAX_BUILDS):
         with contextlib.ExitStack() as stack:
             try:
                 free = stack.enter_context(locked(cache / f"{key}-{number}"))

@@ -23,7 +23,7 @@ from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, Version, version_of
-from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
+from profkit.regression.paired.interleave import MAX_PAIRS, PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.one_run import warm_up
 from profkit.regression.paired.why import (
     Reason,
@@ -38,7 +38,7 @@ from profkit.runtime.passes.shown_command import shown_command
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
-MOST_BUDGET = 1800.0  # seconds that are still worth a try
+MAX_BUDGET = 1800.0  # seconds that are still worth a try
 LAST_LINES = 20  # of a failed setup that are shown
 
 
@@ -196,7 +196,7 @@ def what_would_decide(change: Change, ran: Pairing) -> Fact:
     width, wanted = log(change.high / change.low) / 2, abs(abs(log(change.ratio)) - log(1 + change.floor))
     times = 1.25 * (width / wanted) ** 2 if wanted > 0 else math.inf
     wider = math.ceil(1000 * max(change.high - 1, 1 - change.low)) / 1000
-    if times * ran.pairs > MOST_PAIRS or times * ran.seconds > MOST_BUDGET:
+    if times * ran.pairs > MAX_PAIRS or times * ran.seconds > MAX_BUDGET:
         return Fact.of("floor", floor=wider)
     seconds = max(math.ceil(times * ran.seconds), math.ceil(1.5 * ran.budget))
     return Fact.of("budget-or-floor", seconds=seconds, floor=wider)

@@ -27,8 +27,8 @@ EQUAL = 0.001  # of the instructions: equal runs that lie further apart are no e
 ONE_RUN = 0.25
 # The interval of the times may reach no further from 1 than that where counts within the floor decide, and where they
 # are equal: what waits for memory takes longer by as many instructions.
-MOST_WIDTH, MOST_OF_EQUAL = 0.12, 0.35
-MOST_LONGER, LEAST_SECONDS = 2.0, 5.0  # times what a count is expected to take, and seconds
+MAX_WIDTH, MAX_WIDTH_OF_EQUAL = 0.12, 0.35
+MAX_LONGER, MIN_SECONDS = 2.0, 5.0  # times what a count is expected to take, and seconds
 INSIDE = 0.5  # of half the interval: how far from 1 its middle may lie there
 
 
@@ -75,7 +75,7 @@ class CountedRuns:
             if needed > left:
                 return Fact.of("counts-too-long", seconds=(len(runs) + 1) * needed, tool=counter.tool)
             # One that takes far longer than usual is a program that cannot be counted: time is left for the pairs.
-            counted = self._round(counter, workers, min(left, MOST_LONGER * needed + LEAST_SECONDS))
+            counted = self._round(counter, workers, min(left, MAX_LONGER * needed + MIN_SECONDS))
             if isinstance(counted, Fact):
                 return counted
             runs.append(counted)
@@ -144,7 +144,7 @@ def settled(change: Change, counts: Counts) -> Change:
     most = 1 + change.floor
     if 1 / most <= counts.ratio <= most:
         half = max(math.log(high / ratio), math.log(ratio / low))
-        width = MOST_OF_EQUAL if abs(counts.ratio - 1) <= EQUAL else MOST_WIDTH
+        width = MAX_WIDTH_OF_EQUAL if abs(counts.ratio - 1) <= EQUAL else MAX_WIDTH
         if max(high - 1, 1 - low) <= width and abs(math.log(ratio)) <= INSIDE * half:
             return replace(change, word="same", detectable=None, doubts=(*change.doubts, by))
         return change

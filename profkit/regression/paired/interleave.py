@@ -34,8 +34,8 @@ from profkit.reporting.views.comparison.words import size_text
 TIME, MEMORY = "time.median", "memory.rss_peak"
 FLOOR = 0.02  # the relative change of a time that counts, where nobody says
 MEMORY_FLOOR = NightRule(MEMORY, relative=0.05, absolute=4 << 20)
-MOST_PAIRS = 200
-LEAST_SECONDS = 1e-8  # a change below that counts for nothing
+MAX_PAIRS = 200
+MIN_SECONDS = 1e-8  # a change below that counts for nothing
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PairedOptions:
 
     budget: float = 60.0
     floor: float = FLOOR
-    most: int = MOST_PAIRS
+    most: int = MAX_PAIRS
     seed: int | None = None
     # Instructions are counted where the first pairs leave it open; `always`: also where they do not.
     counts: Literal["never", "open", "always"] = "open"
@@ -165,7 +165,7 @@ class PairedRuns:
     def _look(self) -> Mapping[Scope, Change]:
         """Decide each time that both versions have, and report the widest interval as progress."""
         scopes = self._scopes()
-        rule = NightRule(TIME, relative=self.options.floor, absolute=LEAST_SECONDS)
+        rule = NightRule(TIME, relative=self.options.floor, absolute=MIN_SECONDS)
         decided = {
             scope: confirm(self.values(scope), rule, "s", max(self.most, FIRST_ROUNDS), scope, len(scopes))
             for scope in scopes

@@ -38,11 +38,11 @@ from profkit.profiling.run_steps import at_once
 from profkit.regression.paired.checkout import Version
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
 
-LEAST_SHARE = 0.01  # of the profiled time: what could explain a change that counts
+MIN_SHARE = 0.01  # of the profiled time: what could explain a change that counts
 # Of the change of the time: as much as that must lie in the further calls. cProfile makes Python functions several
 # times slower and built-in ones hardly, so that the share of these is too small.
 EXPLAINED = 0.25
-MOST = 5
+MAX_CHANGES = 5
 _FOLLOWS = 0.9  # a caller that is itself called so many times as often as what it calls explains that
 _INSIDE = (
     "<listcomp>",
@@ -161,7 +161,7 @@ def changed_calls(before: FunctionCalls, after: FunctionCalls, *, worse: bool) -
     for key, calls in more.calls.items():
         was = less.calls.get(key, 0.0)
         share = (1 - was / calls) * min(1.0, more.shares[key]) if calls > was else 0.0
-        if share < LEAST_SHARE:
+        if share < MIN_SHARE:
             continue
         caller = _caller(key, more, less)
         if caller is None and key in more.libraries:
@@ -175,7 +175,7 @@ def changed_calls(before: FunctionCalls, after: FunctionCalls, *, worse: bool) -
         changes.append(CallChange(key, *numbers, share, caller, line))
     plain = {change.caller for change in changes if change.function[1] not in _INSIDE}
     kept = [c for c in changes if c.function[1] not in _INSIDE or c.caller not in plain]
-    return tuple(sorted(kept, key=lambda change: -change.share)[:MOST])
+    return tuple(sorted(kept, key=lambda change: -change.share)[:MAX_CHANGES])
 
 
 def explains(changes: Sequence[CallChange], ratio: float | None) -> bool:
@@ -226,12 +226,12 @@ def _place(spot: Hotspot | Frame) -> _Place:
 # ---------------------------------------------------------------- the calls that were counted
 
 
-MOST_SECONDS = 60.0  # and never more than the pairs may take
+MAX_SECONDS = 60.0  # and never more than the pairs may take
 # of a program on a device: its start and a trace of it take long, and are what tells most
 DEVICE_SECONDS = 240.0
 AROUND_SHARE = 0.2  # of a profile's time: its start, the end of a tool, the reports
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact
-LEAST_LEFT = 8.0  # seconds below which no further instrument is started
+MIN_LEFT = 8.0  # seconds below which no further instrument is started
 FURTHER_PASSES: tuple[PassName, ...] = ("stacks", "counters", "trace")
 _COUNTED_BY = {"work": "instructions", "bytes": "dram.bytes"}  # the metric that a kind of cause rests on
 _INTERPRETER = re.compile(r"(lib)?python[\d.]*t?(\.so[\d.]*)?|libc[.-].*|ld-linux.*")
@@ -282,7 +282,7 @@ class Search:
     @property
     def limit(self) -> float:
         """Return the seconds for the whole search."""
-        return DEVICE_SECONDS if self._on_device else min(MOST_SECONDS, self.budget)
+        return DEVICE_SECONDS if self._on_device else min(MAX_SECONDS, self.budget)
 
     def run(self) -> Reason:
         """Search for the reason and return it, without documents if a version failed under its instruments."""
@@ -294,7 +294,7 @@ class Search:
         names = ", ".join(FURTHER_PASSES)
         if explained:
             reason = replace(reason, notes=(Fact.of("calls-told", passes=names),))
-        elif left < LEAST_LEFT:
+        elif left < MIN_LEFT:
             reason = replace(reason, notes=(Fact.of("no-time-left", passes=names),))
         else:
             results = self._profile_both(FURTHER_PASSES, left)

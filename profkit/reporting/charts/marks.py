@@ -12,7 +12,7 @@ from profkit.core.formatting import format_quantity, shorten
 from profkit.reporting.view import Block, Paragraph, Span, Style, Text
 
 _PAD = 0.06  # of the range, left free above and below what is drawn
-_LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
+_MIN_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
 _LARGEST = 1e300  # beyond it differences overflow
 
 
@@ -48,7 +48,7 @@ def linear(values: Iterable[float], start: float, end: float) -> Scale:
     known = [min(_LARGEST, max(-_LARGEST, value)) for value in values if isfinite(value)]
     low, high = min(known, default=0.0), max(known, default=1.0)
     size = max(abs(low), abs(high))
-    if high - low <= _LEAST_RANGE * size or high == low:
+    if high - low <= _MIN_RANGE * size or high == low:
         room = 0.05 * size or 1.0
         return Scale(low - room, high + room, start, end)
     room = _PAD * (high - low)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from profkit.analysis.timeline.marks import MOST_MARKS, LaneMarks, Marks, bounded_lanes
+from profkit.analysis.timeline.marks import MAX_MARKS, LaneMarks, Marks, bounded_lanes
 from profkit.core.types import Lane, MarkLabel, Timeline
 from profkit.reporting.charts.marks import FlameGraph
 from profkit.reporting.charts.timeline import TimelineGraph
@@ -37,7 +37,7 @@ class PageLimits:
     rows: int = 4000
     items: int = 1000
     letters: int = 1000
-    marks: int = MOST_MARKS
+    marks: int = MAX_MARKS
     labels: int = 1500  # different texts of marks
     boxes: int = 3000
 

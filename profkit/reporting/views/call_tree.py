@@ -16,7 +16,7 @@ from profkit.core.types import Frame, Stacks
 from profkit.reporting.view import DataTable, Section, Span, Style, TableColumn, Text, View, joined, soft
 from profkit.reporting.views.run_about import read_extras
 
-LEAST = 0.01  # of the whole: less is not shown
+MIN_SHARE = 0.01  # of the whole: less is not shown
 _DEEPEST = 24  # steps to the right; deeper functions stand below each other
 _STEP = 2  # columns
 
@@ -32,7 +32,7 @@ def view(folder: Path) -> View:
             f"{folder} has no sampled stacks to make a tree of",
             "profkit profile --passes timing,stacks,trace -- COMMAND, and then profkit summarize RUN --tree",
         )
-    left_out = f"functions below {100 * LEAST:.0f} % are left out, and a library's are one"
+    left_out = f"functions below {100 * MIN_SHARE:.0f} % are left out, and a library's are one"
     columns = (
         TableColumn("share", numeric=True),
         TableColumn("time", numeric=True),
@@ -44,7 +44,7 @@ def view(folder: Path) -> View:
 
 def _rows(stacks: Stacks) -> Iterator[tuple[Text, ...]]:
     """`93.1 %  2.27 s  work (app.py)`, each function below the one that called it."""
-    flame = flame_of(_folded(stacks), LEAST)
+    flame = flame_of(_folded(stacks), MIN_SHARE)
     for box in flame.boxes if flame is not None else ():
         share = box.value / flame.total if flame is not None else 0.0
         indent = " " * _STEP * min(box.depth, _DEEPEST)

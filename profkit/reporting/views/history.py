@@ -12,18 +12,18 @@ from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import Block, ItemList, Paragraph, Section, Span, Status, Text, View, soft, table
 
-_MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
+_MAX_PLOTS = 12  # trends that are drawn; the table below has all of them
 _LOOKED_AT = 10  # values from which changes are looked for
 
 
 def trends_view(trends: Sequence[Trend]) -> View:
     """Return the trends as charts with their changes, those that changed first, then all of them as a table.
 
-    At most `_MOST_PLOTS` are drawn; the table has every one. A single trend has no table.
+    At most `_MAX_PLOTS` are drawn; the table has every one. A single trend has no table.
     """
     ordered = sorted(trends, key=lambda trend: (not trend.change_points, -len(trend.series.points)))
     blocks: list[Block] = [
-        Section(title_of(trend.series), tuple(trend_blocks(trend))) for trend in ordered[:_MOST_PLOTS]
+        Section(title_of(trend.series), tuple(trend_blocks(trend))) for trend in ordered[:_MAX_PLOTS]
     ]
     if len(ordered) > 1:
         blocks.append(series_table(ordered))
@@ -97,7 +97,7 @@ def _row(trend: Trend) -> tuple[Text, ...]:
 
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
-_MOST_VALUES = 400  # of one run that are shown
+_MAX_VALUES = 400  # of one run that are shown
 
 
 def history_view(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: str, total: int) -> View:
@@ -158,7 +158,7 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
     """
     values = sorted(entry.values, key=lambda value: value.key.metric == "time.median")
     if values:
-        yield data_table(_VALUES, values[:_MOST_VALUES], left=max(0, len(values) - _MOST_VALUES))
+        yield data_table(_VALUES, values[:_MAX_VALUES], left=max(0, len(values) - _MAX_VALUES))
     reasons = dict.fromkeys(fact_text(value.doubt) for value in entry.values if value.doubt)
     if reasons:
         yield ItemList(tuple(f"contradicted: {reason}" for reason in reasons))

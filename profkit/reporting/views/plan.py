@@ -22,7 +22,7 @@ from profkit.reporting.view import (
     strong,
 )
 
-_COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them show what kind they are
+_COUNTERS, _MAX_NAMED = 24, 8  # more counters than that are not read; so many of them show what kind they are
 
 
 def view(plan: Plan) -> View:
@@ -67,7 +67,7 @@ def _collected(planned: PassPlan) -> Iterator[Block]:
 def _counters(names: Sequence[str]) -> str:
     if len(names) <= _COUNTERS:
         return ", ".join(names)
-    return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more (--format json has them all)"
+    return f"{', '.join(names[:_MAX_NAMED])} and {len(names) - _MAX_NAMED} more (--format json has them all)"
 
 
 def _cost(planned: PassPlan) -> str:
@@ -100,7 +100,7 @@ _STATES: dict[CheckState, Status] = {
     "missing": Status.FAIL,
     "refused": Status.FAIL,
 }
-_MOST_FILES = 12  # that are named
+_MAX_FILES = 12  # that are named
 
 
 def checks_view(checks: Sequence[Check]) -> View:
@@ -135,5 +135,5 @@ def scrubbed_view(output: str, removed: Sequence[RemovedText], left_out: Sequenc
         lines = [
             f"{entry.name}: {entry.reason}" + (f" ({entry.fix})" if entry.fix else "") for entry in left_out
         ]
-        blocks.append(Section("Left out", (ItemList(tuple(lines), brief=_MOST_FILES),)))
+        blocks.append(Section("Left out", (ItemList(tuple(lines), brief=_MAX_FILES),)))
     return View(f"Scrubbed copy: {output}", tuple(blocks))

@@ -182,7 +182,7 @@ def _pass_case(group: str, result: PassResult) -> Case:
     return Case(group, name, state, why, "\n".join(filter(None, lines)), result.seconds, result.state)
 
 
-_MOST_KERNELS = 300  # on a page, which is to stay below 500 kB: what is smaller stands in run.json
+_MAX_KERNELS = 300  # on a page, which is to stay below 500 kB: what is smaller stands in run.json
 _NAME = 1000  # characters of a whole name: longer ones, which somebody made, are cut
 
 
@@ -206,7 +206,7 @@ def kernel_table(
         ],
         note="A name tells the whole one where the pointer rests.",
         reference=tuple(otherwise),
-        most=_MOST_KERNELS,
+        most=_MAX_KERNELS,
         seconds=[row.time.total if row.time is not None else 0.0 for row in kernels],
     )
 

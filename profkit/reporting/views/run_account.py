@@ -18,7 +18,7 @@ from profkit.reporting.view import joined as joined_spans
 from profkit.reporting.views.run_insights import beside_text, brief_place, does_text, where_text
 
 _BRIEF = 8  # rows on a short screen
-_MOST_PARTS = 40  # of the bar: an account has fewer rows, but its file may be anybody's
+_MAX_PARTS = 40  # of the bar: an account has fewer rows, but its file may be anybody's
 ROW = "account-row"  # begins the ids of the table's rows
 _UNIT = {
     "step": "a step",
@@ -103,14 +103,14 @@ def account_rows_section(document: RunDocument) -> PageOnly | None:
 def step_bars(document: RunDocument, account: Account) -> Iterator[StepBar]:
     """Yield the account as one bar; nothing where no row takes any time.
 
-    Rows beyond `_MOST_PARTS` share one part.
+    Rows beyond `_MAX_PARTS` share one part.
     """
     rows = [(number, row) for number, row in enumerate(account.rows) if row.seconds > 0]
     whole = sum(row.seconds for _, row in rows)
     if whole <= 0:
         return
-    parts = [_part(document, account, number, whole) for number, _ in rows[:_MOST_PARTS]]
-    if others := rows[_MOST_PARTS:]:
+    parts = [_part(document, account, number, whole) for number, _ in rows[:_MAX_PARTS]]
+    if others := rows[_MAX_PARTS:]:
         share = sum(row.seconds for _, row in others) / whole
         words = f"{len(others):,} more rows"
         said = f"{percent_text(100 * share)}, {format_quantity(share * whole, 's')}: {words}"

@@ -40,8 +40,8 @@ from profkit.runtime.passes.shown_command import line_to_type
 BRIEF = 3  # of them on a short screen
 _NAME = 44  # characters of a kernel's name
 _COMMAND = 48  # characters of a command that stands in a line to type; a longer one is COMMAND
-_MOST_NAMED = 4  # targets that are named
-_FEW = 3  # met targets: fewer are too little to say that nothing is wrong
+_MAX_NAMED = 4  # targets that are named
+_MIN_MET = 3  # met targets: fewer are too little to say that nothing is wrong
 INITIALISERS = (
     "The counted kernels are PyTorch's initialisers, which fill tensors with random numbers:"
     " set-up, and not your work."
@@ -303,7 +303,7 @@ def nothing_text(document: RunDocument) -> str | None:
     whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
     words = [verdict.verdict for verdict in whole if verdict.metric != "time.interval"]
     met = words.count("pass")
-    if document.state != "complete" or "fail" in words or "unknown" in words or met < _FEW:
+    if document.state != "complete" or "fail" in words or "unknown" in words or met < _MIN_MET:
         return None
     return f"Nothing to change was found: all {met} targets that apply are met."
 
@@ -330,8 +330,8 @@ def more_text(document: RunDocument) -> Text | None:
         return None
     line = max(groups, key=lambda one: len(groups[one]))
     tells = tuple(dict.fromkeys(groups[line]))
-    left = len(tells) - _MOST_NAMED
-    named = ", ".join(tells[:_MOST_NAMED]) + (f" and {left} more" if left > 0 else "")
+    left = len(tells) - _MAX_NAMED
+    named = ", ".join(tells[:_MAX_NAMED]) + (f" and {left} more" if left > 0 else "")
     return joined(strong("To know more"), f" ({named}): ", line)
 
 
@@ -363,18 +363,20 @@ def _profile_line(document: RunDocument, options: str) -> Text:
 
 _BRIEF_SPOTS = 8  # rows on a short screen
 BAR = 8  # characters
-LEAST = 0.01  # of the wall time: smaller places are added up in the last row
+MIN_SHARE = 0.01  # of the wall time: smaller places are added up in the last row
 _FUNCTION, _CALLED = 28, 32  # characters of a function, and of what it calls
 
 
 def spots_section(document: RunDocument) -> Section | None:
     """Return the places, the largest first; None where nothing was sampled."""
-    known = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.share >= LEAST]
+    known = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.share >= MIN_SHARE]
     if not known:
         return None
     rest = 1 - sum(spot.share for spot in known)
     rows = (
-        [*known, CodeSpot(rest, rest * known[0].seconds / known[0].share, "rest")] if rest >= LEAST else known
+        [*known, CodeSpot(rest, rest * known[0].seconds / known[0].share, "rest")]
+        if rest >= MIN_SHARE
+        else known
     )
     folder = document.workload.folder
     waiting = waiting_lines(document.trace) if document.trace is not None else ()

@@ -11,9 +11,9 @@ from profkit.reporting.charts.marks import AnyMark, Area, Axis, Chart, ChartGrou
 from profkit.reporting.view import ItemList, PageOnly, Section
 from profkit.reporting.views.run_insights import where_text
 
-_MOST_LOOKS = 1000  # drawn of a series: profkit writes fewer, and a file may be anybody's
+_MAX_LOOKS = 1000  # drawn of a series: profkit writes fewer, and a file may be anybody's
 _LARGEST = 1e18  # bytes: more is no memory
-_MOST_STEPS = 60  # lines in a chart of 600 px: closer ones are an area
+_MAX_STEPS = 60  # lines in a chart of 600 px: closer ones are an area
 _LINES = 3  # that hold most
 _WORTH = 0.1  # of what the first of them holds
 _ROOM = 1.08  # times the most, so that the peak's name has a place above it
@@ -94,7 +94,7 @@ def _binary_ticks(high: float) -> tuple[Tick, ...]:
 def _looks(series: MemorySeries) -> tuple[tuple[float, float], ...]:
     """Return a series' samples (seconds, bytes) in order of time, without values that cannot be sizes or times.
 
-    A file may hold anything. Of more than `_MOST_LOOKS` samples the largest of each group is kept.
+    A file may hold anything. Of more than `_MAX_LOOKS` samples the largest of each group is kept.
     """
     pairs = sorted(zip(series.seconds, series.bytes, strict=False))
     fine = [
@@ -102,7 +102,7 @@ def _looks(series: MemorySeries) -> tuple[tuple[float, float], ...]:
         for at, size in pairs
         if isfinite(at) and isfinite(size) and 0 <= at < _LARGEST and 0 <= size < _LARGEST
     ]
-    every = -(-len(fine) // _MOST_LOOKS) or 1
+    every = -(-len(fine) // _MAX_LOOKS) or 1
     kept = [max(fine[at : at + every], key=lambda look: look[1]) for at in range(0, len(fine), every)]
     return tuple(kept) if kept and kept[-1][0] > 0 else ()
 
@@ -121,9 +121,9 @@ def _steps(document: RunDocument, end: float, high: float) -> Iterator[AnyMark]:
 
 
 def _single_steps(steps: Sequence[float], end: float, high: float) -> Iterator[AnyMark]:
-    """Yield a line where each entry of the region began; of more than `_MOST_STEPS` only every n-th."""
+    """Yield a line where each entry of the region began; of more than `_MAX_STEPS` only every n-th."""
     known = [at for at in steps if isfinite(at) and 0 <= at <= end]
-    every = -(-len(known) // _MOST_STEPS) or 1
+    every = -(-len(known) // _MAX_STEPS) or 1
     shown = known[::every]
     for at in shown:
         begins = f"an entry of the region begins at {format_quantity(at, 's')}"

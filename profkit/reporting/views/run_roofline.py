@@ -23,11 +23,11 @@ from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import DataTable, Fold, PageOnly, Section
 from profkit.reporting.views.run_insights import where_text
 
-_MOST_POINTS = 60  # drawn, and in the table: what is smaller has no time worth a look
+_MAX_POINTS = 60  # drawn, and in the table: what is smaller has no time worth a look
 _NUMBERED = 9  # points whose numbers stand beside them: the table has all
 _SMALLEST, _LARGEST = 2.4, 11.0  # units: radii of a point with no time, and with all
 _ROOM = 1.6  # times further than the points and the edges of the roofs
-_MOST_TICKS = 5
+_MAX_TICKS = 5
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Targets that are a share of a roof, and which: of DRAM alone, or of both.
 _TARGETS = (("roofline", True), ("memory-bandwidth", False))
@@ -44,7 +44,7 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
     if not model.points:
         said = "Nothing is drawn: of nothing that took time both the arithmetic and the bytes are known."
         return PageOnly((Section("Roofline", (), said, anchor="roofline"),))
-    shown = model.points[:_MOST_POINTS]
+    shown = model.points[:_MAX_POINTS]
     share = percent_text(100 * min(1.0, sum(one.share for one in shown)))
     said = f"{plural(len(shown), 'mark')}, with {share} of {model.of}."
     if model.drawn < 0.995:
@@ -200,9 +200,9 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _decades(low: float, high: float) -> tuple[Tick, ...]:
-    """Return ticks at powers of ten (`10 G`), every so many where there are more than about `_MOST_TICKS`."""
+    """Return ticks at powers of ten (`10 G`), every so many where there are more than about `_MAX_TICKS`."""
     first, last = ceil(log10(low)), floor(log10(high))
-    apart = max(1, ceil((last - first + 1) / _MOST_TICKS))
+    apart = max(1, ceil((last - first + 1) / _MAX_TICKS))
     return tuple(Tick(10.0**power, _short(10.0**power)) for power in range(first, last + 1, apart))
 
 

@@ -40,7 +40,7 @@ from profkit.reporting.views.run_text import (
     worst_first,
 )
 
-_MOST_VERDICTS = 300  # on single functions or kernels, in a document
+_MAX_VERDICTS = 300  # on single functions or kernels, in a document
 _KERNEL = 18  # characters of a kernel's name beside a verdict
 
 
@@ -250,7 +250,7 @@ def _whole_statuses(document: RunDocument) -> tuple[Statuses, ...]:
 def _inner_verdicts(document: RunDocument) -> Iterator[Section]:
     """Yield a folded section with the verdicts on single functions or kernels, worst first.
 
-    It shows at most `_MOST_VERDICTS` of them. Advice is left out for targets that already failed or are unknown
+    It shows at most `_MAX_VERDICTS` of them. Advice is left out for targets that already failed or are unknown
     on the whole run.
     """
     inner = [v for v in document.verdicts if v.scope.kind not in ("run", "region")]
@@ -261,7 +261,7 @@ def _inner_verdicts(document: RunDocument) -> Iterator[Section]:
     readings = _by_place(document)
     told = [
         replace(row, below=()) if verdict.target in above else row
-        for verdict in worst_first(inner)[:_MOST_VERDICTS]
+        for verdict in worst_first(inner)[:_MAX_VERDICTS]
         for row in (_row(verdict, readings),)
     ]
     left = len(inner) - len(told)

@@ -33,7 +33,7 @@ RegionSwitch: TypeAlias = Any
 """What turns an instrument on and off: what it needs of enter(name), exit(name), prepare, iteration(i), forget."""
 
 
-LOOK_PAUSE, MOST_LOOKS = 0.02, 1000  # seconds from one look at a device to the next, and how many are kept
+LOOK_PAUSE, MAX_LOOKS = 0.02, 1000  # seconds from one look at a device to the next, and how many are kept
 
 
 class DeviceWait:
@@ -75,7 +75,7 @@ class DeviceWait:
             return
         if self._watch is None:
             self._watch = self._watch_of(self._device)
-        if self._looks < MOST_LOOKS and self._watch is not None:
+        if self._looks < MAX_LOOKS and self._watch is not None:
             state = self._watch.look()
             self._looks += 1
             self.clocks += [state.clock] if state.clock else []
@@ -136,7 +136,7 @@ def make_switches(directive: Directive | None, note: Callable[[Fact], None]) -> 
 
 # What brings kernels or a compiler of its own
 VERSIONED_PACKAGES = ("numpy", "torch", "triton", "jax", "cupy")
-_MOST_CHARACTERS = 60  # characters of a version
+_MAX_CHARACTERS = 60  # characters of a version
 
 
 def loaded_packages() -> dict[str, str]:
@@ -148,14 +148,14 @@ def loaded_packages() -> dict[str, str]:
     for name in VERSIONED_PACKAGES:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
-            packages[name] = str(version)[:_MOST_CHARACTERS]  # torch's is a text of a type of its own
+            packages[name] = str(version)[:_MAX_CHARACTERS]  # torch's is a text of a type of its own
     return packages
 
 
 # Entries whose time is kept; beyond, every second one is dropped and the stride doubled
-MOST_SECONDS = 65_536
-MOST_BEGUN = 480  # entries whose begin is kept: more than a chart can tell apart
-MOST_NAMES = 200  # regions told apart; a workload that numbers its names ("step 4711") has no end of them
+MAX_SECONDS = 65_536
+MAX_BEGUN = 480  # entries whose begin is kept: more than a chart can tell apart
+MAX_NAMES = 200  # regions told apart; a workload that numbers its names ("step 4711") has no end of them
 OTHER_REGIONS = "(other regions)"
 SAVE_PAUSE = 0.5  # seconds between two saves at region exits, and
 SAVE_SHARE = 20  # at least this many times what the last save took: saving stays below 5 %
@@ -176,7 +176,7 @@ class _RegionCounts:
     def add(self, seconds: float, iterations: int) -> None:
         if self.timed and self.entries % self.every == 0:
             self.seconds.append(seconds)
-            if len(self.seconds) >= MOST_SECONDS:
+            if len(self.seconds) >= MAX_SECONDS:
                 del self.seconds[1::2]
                 self.every *= 2
         self.entries += 1
@@ -253,10 +253,10 @@ class RegionSession:
         self._thread.open.append((name, start, self._pid))
 
     def _note_begin(self) -> None:
-        """Note when an outermost entry begins; of more than MOST_BEGUN every second one says the same."""
+        """Note when an outermost entry begins; of more than MAX_BEGUN every second one says the same."""
         if (self._entered - 1) % self._begun_every == 0:
             self._begun.append(monotonic())
-            if len(self._begun) >= MOST_BEGUN:
+            if len(self._begun) >= MAX_BEGUN:
                 del self._begun[1::2]
                 self._begun_every *= 2
 
@@ -300,9 +300,9 @@ class RegionSession:
         os._exit(0)
 
     def _tally(self, name: str) -> _RegionCounts:
-        if name not in self._regions and len(self._regions) >= MOST_NAMES:
+        if name not in self._regions and len(self._regions) >= MAX_NAMES:
             if OTHER_REGIONS not in self._regions:
-                self.note(Fact.of("many-regions", count=MOST_NAMES, name=OTHER_REGIONS))
+                self.note(Fact.of("many-regions", count=MAX_NAMES, name=OTHER_REGIONS))
             name = OTHER_REGIONS
         if name not in self._regions:
             # where allocations are traced a list of times would look like the workload's leak

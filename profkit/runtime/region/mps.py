@@ -47,7 +47,7 @@ def mps_in_use() -> Any:
     return mps if used else None
 
 
-MOST_SPANS = 20_000  # of one process, some 40 bytes each in its record; later entries are counted, not kept
+MAX_SPANS = 20_000  # of one process, some 40 bytes each in its record; later entries are counted, not kept
 MARK = 0x70726F66  # the second argument of each signpost of ours: "prof"
 CODE, COLOUR = 1, 1  # of all regions; green
 # CLOCK_MONOTONIC stands in elsewhere, where no trace is on it: for tests.
@@ -85,7 +85,7 @@ class SignpostSwitch:
         begin, self._begin = self._begin, None
         if self._end is not None:
             self._end(CODE, self._entry, MARK, 0, COLOUR)
-        if len(self.spans) < MOST_SPANS:
+        if len(self.spans) < MAX_SPANS:
             self.spans.append((begin, time.clock_gettime_ns(CLOCK)))
         else:
             self.left_out += 1

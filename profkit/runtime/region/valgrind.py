@@ -53,7 +53,7 @@ _CODE = bytes.fromhex(
 )
 
 _NAME_BYTES = 300  # callgrind formats the trigger into a buffer of 512 bytes
-_MOST_DUMPS = 200  # a region entered a million times must not leave a million dumps
+_MAX_DUMPS = 200  # a region entered a million times must not leave a million dumps
 
 
 def inside_valgrind() -> bool:
@@ -143,7 +143,7 @@ class ValgrindSwitch:
         if not self._started:
             self.prepare()
             self._cold = True
-        if self._pending not in (None, name) and self._dumps < _MOST_DUMPS:
+        if self._pending not in (None, name) and self._dumps < _MAX_DUMPS:
             self._dump()
         if self._pending is None:
             self._requests.send(_ZERO_STATS)  # what other threads did since the last dump
@@ -160,7 +160,7 @@ class ValgrindSwitch:
         if self._thread.collecting:
             self._toggle()
             self._thread.collecting = False
-        if self._dumps < _MOST_DUMPS and _count_threads() > 1:
+        if self._dumps < _MAX_DUMPS and _count_threads() > 1:
             self._dump()
 
     def _dump(self) -> None:

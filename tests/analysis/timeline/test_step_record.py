@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from profkit.analysis.timeline.marks import MOST_MARKS, Marks
+from profkit.analysis.timeline.marks import MAX_MARKS, Marks
 from profkit.analysis.timeline.origins import with_operations
 from profkit.analysis.timeline.placed import placed_timeline
 from profkit.analysis.timeline.records import Range, TransferKind
@@ -160,7 +160,7 @@ def test_of_more_marks_than_are_kept_the_short_ones_are_merged_and_nothing_is_lo
         )
         at += length + 1 * US
     made = timeline_of(recording(kernels, captured=True))
-    assert sum(len(one.starts) for one in made.lanes) <= MOST_MARKS
+    assert sum(len(one.starts) for one in made.lanes) <= MAX_MARKS
     streams = lane(made, "kernels")
     assert sum(streams.counts) == 20_000
     assert sum(streams.busy) == sum(end - begin for _, begin, end, _ in kernels)

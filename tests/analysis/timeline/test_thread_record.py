@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.analysis.stacks.stretches import ProcessStretches, WrittenStretch, thread_records
-from profkit.analysis.timeline.marks import MOST_LANES, MOST_MARKS
+from profkit.analysis.timeline.marks import MAX_LANES, MAX_MARKS
 from profkit.analysis.timeline.thread_record import Stretch, ThreadRecord, threads_timeline
 from profkit.core.types import Frame, MarkKind, MarkLabel, Timeline
 
@@ -54,8 +54,8 @@ def test_a_thousand_threads_that_do_something_else_each_moment_stay_within_the_b
         records.append(one)
     records[500].stretches.append(Stretch(5, 9, 4.0, RUN))
     timeline = made(records)
-    assert sum(len(lane.starts) for lane in timeline.lanes) <= MOST_MARKS
-    assert (len(timeline.lanes), timeline.left_out) == (MOST_LANES, 1000 - MOST_LANES)
+    assert sum(len(lane.starts) for lane in timeline.lanes) <= MAX_MARKS
+    assert (len(timeline.lanes), timeline.left_out) == (MAX_LANES, 1000 - MAX_LANES)
     assert "worker 500" in {lane.name for lane in timeline.lanes}
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from profkit.analysis.timeline import trace as launch_module
 from profkit.analysis.timeline.kernel_sums import Durations
-from profkit.analysis.timeline.origins import MOST_OPEN, TimeWindows, merge_intervals
+from profkit.analysis.timeline.origins import MAX_OPEN, TimeWindows, merge_intervals
 from profkit.analysis.timeline.records import Collected, Range, Recording
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.types import Communication, HostPauses
@@ -153,10 +153,10 @@ def test_nested_ranges_all_hold_a_kernel_once() -> None:
 
 
 def test_ranges_inside_of_too_many_others_are_in_no_sum() -> None:
-    ranges = [Range(f"r{depth}", None, depth, 9000 - depth, 0, 0) for depth in range(MOST_OPEN + 2)]
+    ranges = [Range(f"r{depth}", None, depth, 9000 - depth, 0, 0) for depth in range(MAX_OPEN + 2)]
     trace, _ = build_trace(recording([("a", 1100, 1200, 1050)], ranges=ranges, captured=True))
     launched = {each.name for each in trace.ranges if each.kernels}
-    assert launched == {f"r{depth}" for depth in range(MOST_OPEN)}
+    assert launched == {f"r{depth}" for depth in range(MAX_OPEN)}
 
 
 def test_the_times_in_which_the_profiler_was_on_are_the_part_that_counts() -> None:
@@ -325,7 +325,7 @@ def test_launches_are_joined_across_blocks_and_the_oldest_are_forgotten(
     from profkit.analysis.timeline import records
 
     monkeypatch.setattr(records, "BLOCK", 7)
-    monkeypatch.setattr(launch_module, "MOST_KEPT", 64)
+    monkeypatch.setattr(launch_module, "MAX_KEPT", 64)
     kernels = in_turn(["a", "b"] * 300)
     trace, _ = build_trace(recording(kernels, captured=True))
     assert trace.launch_latency == pytest.approx(5 * NS)

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.answers.trial import RAW
 
-MOST_KERNELS = 700
+MAX_KERNELS = 700
 LONG = {
     "adam_each": 8000,
     "rows_one_by_one": 4000,
@@ -120,7 +120,7 @@ def main() -> None:
         (folder / "run.json.xz").write_bytes(lzma.compress(document.encode(), preset=9))
         for name in ("trace", "operations"):
             if (artifacts / f"{name}.sqlite").is_file():
-                most = LONG.get(folder.name, MOST_KERNELS)
+                most = LONG.get(folder.name, MAX_KERNELS)
                 most = LINES.get(folder.name, most) if name == "operations" else most
                 shrink_trace(artifacts / f"{name}.sqlite", folder / f"{name}.sqlite.xz", most)
         if (artifacts / "stacks.jsonl.operations").is_file():

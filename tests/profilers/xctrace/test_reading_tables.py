@@ -196,7 +196,7 @@ def test_elements_in_one_another_without_end_are_refused(tmp_path: Path) -> None
 def test_a_row_or_a_value_without_end_is_refused_before_it_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "MOST_PENDING", 100_000)
+    monkeypatch.setattr(tables, "MAX_PENDING", 100_000)
     path, begin = tmp_path / "x.xml", WHOLE[: WHOLE.index(b"<row>")]
     for row in (b'<row><start-time id="1" fmt="' + b"x" * 5_000_000,
                 b'<row><start-time id="1">' + b"1" * 5_000_000 + b"</start-time>"):  # fmt: skip

@@ -151,7 +151,7 @@ def test_a_table_that_is_too_much_is_left_out_with_its_reason(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: dict[str, object], reason: str
 ) -> None:
     told(tmp_path, monkeypatch, **scenario)
-    monkeypatch.setattr("profkit.profilers.xctrace.export.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("profkit.profilers.xctrace.export.MAX_BYTES", 1_000_000)
     lines: list[str] = []
     export_document(document, tmp_path / "out", (GPU, STATES), tell=lines.append)
     assert (tmp_path / "out" / f"{STATES}.xml").exists()

@@ -9,7 +9,7 @@ import pytest
 from profkit.core.errors import UsageError
 from profkit.regression.nightly.config import EXAMPLE, read_config
 
-LEAST = "version: 1\nworkloads:\n  - name: a\n    command: [python, a.py]\n"
+SMALLEST = "version: 1\nworkloads:\n  - name: a\n    command: [python, a.py]\n"
 
 
 def written(folder: Path, text: str) -> Path:
@@ -19,7 +19,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_the_least_file_has_defaults_for_all_else(tmp_path: Path) -> None:
-    config = read_config(written(tmp_path, LEAST))
+    config = read_config(written(tmp_path, SMALLEST))
     assert config.name == "night"
     assert config.output == tmp_path / "reports"
     assert config.history == tmp_path / "reports" / "history.sqlite"
@@ -55,22 +55,22 @@ def test_a_workload_takes_what_it_does_not_say_from_the_defaults(tmp_path: Path)
     [
         ("", 1, "is not of version 1", "version: 1"),
         ("version: 1\nworkloads: []\n", 2, "at least one", "workloads:"),
-        (LEAST + "histroy: x\n", 5, "no key 'histroy'; did you mean history", "one of: name"),
-        (LEAST + "    backends: cpu\n", 5, "no key 'backends'; did you mean backend", "one of: name"),
-        (LEAST + "    timeout: soon\n", 5, "no time", "timeout: 600"),
-        (LEAST + "    timeout: 1e999\n", 5, "no time", "timeout: 600"),
-        (LEAST + "    budget: true\n", 5, "no time", "budget: 600"),
-        (LEAST + "    precision: 2\n", 5, "not a number from", "precision: 0.01"),
-        (LEAST + "    floors: {time.median: 2}\n", 5, "not a percentage", "time.median: 2 %"),
-        (LEAST + "    floors: {time.median: {relativ: 2 %}}\n", 5, "has no 'relativ'", "one of"),
-        (LEAST + "    floors: {time.median: {gates: true}}\n", 5, "stands under gates", "gates: ["),
-        (LEAST + '    env: {"A=B": x}\n', 5, "no name of a variable", "NAME:"),
-        (LEAST + "  - name: a\n    command: [x]\n", 5, "into one folder", "name: a-2"),
-        (LEAST + "  - command: [x]\n", 5, "has no name", "name:"),
-        (LEAST + "  - name: b\n", 5, "has no command", "command:"),
-        (LEAST + '  - name: b\n    command: "a \'b"\n', 6, "No closing quotation", "command: ["),
-        (LEAST + "  - {name: b, command: ./b > out.txt}\n", 5, "holds >", '[sh, -c, "./b > out.txt"]'),
-        (LEAST + "name: 7\n", 5, "name must be text", "in quotes"),
+        (SMALLEST + "histroy: x\n", 5, "no key 'histroy'; did you mean history", "one of: name"),
+        (SMALLEST + "    backends: cpu\n", 5, "no key 'backends'; did you mean backend", "one of: name"),
+        (SMALLEST + "    timeout: soon\n", 5, "no time", "timeout: 600"),
+        (SMALLEST + "    timeout: 1e999\n", 5, "no time", "timeout: 600"),
+        (SMALLEST + "    budget: true\n", 5, "no time", "budget: 600"),
+        (SMALLEST + "    precision: 2\n", 5, "not a number from", "precision: 0.01"),
+        (SMALLEST + "    floors: {time.median: 2}\n", 5, "not a percentage", "time.median: 2 %"),
+        (SMALLEST + "    floors: {time.median: {relativ: 2 %}}\n", 5, "has no 'relativ'", "one of"),
+        (SMALLEST + "    floors: {time.median: {gates: true}}\n", 5, "stands under gates", "gates: ["),
+        (SMALLEST + '    env: {"A=B": x}\n', 5, "no name of a variable", "NAME:"),
+        (SMALLEST + "  - name: a\n    command: [x]\n", 5, "into one folder", "name: a-2"),
+        (SMALLEST + "  - command: [x]\n", 5, "has no name", "name:"),
+        (SMALLEST + "  - name: b\n", 5, "has no command", "command:"),
+        (SMALLEST + '  - name: b\n    command: "a \'b"\n', 6, "No closing quotation", "command: ["),
+        (SMALLEST + "  - {name: b, command: ./b > out.txt}\n", 5, "holds >", '[sh, -c, "./b > out.txt"]'),
+        (SMALLEST + "name: 7\n", 5, "name must be text", "in quotes"),
         ("version: 1\nx: &a 1\ny: *a\n", 3, "aliases", "write out"),
     ],
 )

@@ -17,11 +17,11 @@ from tests.reporting.html.conftest import Show
 from tests.reporting.shown import run_page as render
 from tests.spoken import message
 
-MOST = 300_000  # bytes of a page
+MAX_BYTES = 300_000  # bytes of a page
 
 
 def test_a_page_is_small(gpu_document: RunDocument) -> None:
-    assert len(render(gpu_document).encode()) < MOST
+    assert len(render(gpu_document).encode()) < MAX_BYTES
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

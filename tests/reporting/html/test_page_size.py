@@ -16,7 +16,7 @@ from tests.reporting.html.conftest import Show
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import run_page
 
-MOST = 500_000  # bytes
+MAX_BYTES = 500_000  # bytes
 
 
 def kernels_and_marks(*, labels: int, width: int) -> RunDocument:
@@ -36,13 +36,13 @@ def test_a_page_of_a_thousand_kernels_and_five_thousand_marks_is_below_500_kb(
     labels: int, width: int
 ) -> None:
     page = run_page(kernels_and_marks(labels=labels, width=width))
-    assert len(page.encode()) <= MOST
+    assert len(page.encode()) <= MAX_BYTES
     assert "kernel-table" in page
 
 
 def test_the_largest_page_that_can_be_made_is_below_500_kb_and_opens_within_a_second(show: Show) -> None:
     visit = show(largest(), Extras(stacks=deep_stacks()))
-    assert visit.path.stat().st_size <= MOST
+    assert visit.path.stat().st_size <= MAX_BYTES
     assert visit.page.title() != "ran"
     assert visit.page.locator(".timeline-canvas").count() == 2
     assert visit.page.locator("#flame-graph").count() == 1

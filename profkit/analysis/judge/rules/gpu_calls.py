@@ -18,7 +18,13 @@ from profkit.analysis.evidence import (
     text_at,
 )
 from profkit.analysis.judge.rule import insight_at
-from profkit.analysis.judge.rules.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
+from profkit.analysis.judge.rules.gpu_lines import (
+    MIN_PER_REPETITION,
+    MIN_SHARE,
+    MIN_WAITS,
+    looping_place,
+    place_of_line,
+)
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import ApiCall, GpuTrace, Insight, KernelTime, Place
@@ -28,7 +34,7 @@ REPLAYS = 2  # of a graph that was worth a capture
 BACK = 0.2  # of what managed memory moves one way, and back again
 SMALL, SEVERAL = 1 << 16, 4  # bytes of a copy, and such copies at a line in each step
 PROGRAMS, KERNELS = 5, 20  # of JAX, and in each step: fewer are a step that is compiled in pieces
-FEW = 1000  # times as many elements are added as there are places for them
+MIN_COLLISIONS = 1000  # times as many elements are added as there are places for them
 _ALLOCATING = re.compile(r"^cu(?:da)?(?:Malloc|MemAlloc)(?:Pitch|Managed)?(?:_v\d+)?$")
 _FREEING = re.compile(r"^cu(?:da)?(?:Mem)?Free(?:_v\d+)?$")
 _PINNING = re.compile(r"^cu(?:da)?(?:Mem)?(?:HostAlloc|HostRegister|MallocHost|AllocHost)(?:_v\d+)?$")
@@ -111,7 +117,13 @@ def managed_memory(run: RunEvidence) -> Iterator[Insight]:
     trace, idle = run.trace, idle_share(run)
     moved = [one for one in trace.transfers if one.kind.endswith("(managed)")] if trace is not None else []
     seconds = sum(one.seconds for one in moved)
-    if trace is None or not trace.repeats or not trace.span or idle is None or seconds < LEAST * trace.span:
+    if (
+        trace is None
+        or not trace.repeats
+        or not trace.span
+        or idle is None
+        or seconds < MIN_SHARE * trace.span
+    ):
         return
     count = sum(one.count for one in moved) / trace.repeats
     ways = {one.kind: one.bytes / trace.repeats for one in moved}
@@ -142,8 +154,8 @@ def _share_of(run: RunEvidence, calls: Sequence[ApiCall], *repeated: Sequence[Ap
     if trace is None or not trace.span or not trace.repeats:
         return 0.0
     share = min(idle_share(run) or 0.0, sum(one.seconds for one in calls) / trace.span)
-    often = min(map(_count, repeated)) >= max(MANY, OFTEN * trace.repeats)
-    return share if often and share >= LEAST else 0.0
+    often = min(map(_count, repeated)) >= max(MIN_WAITS, MIN_PER_REPETITION * trace.repeats)
+    return share if often and share >= MIN_SHARE else 0.0
 
 
 def _count(calls: Sequence[ApiCall]) -> int:
@@ -174,7 +186,7 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
         count, size = sum(one.count for one in sent), sum(one.bytes for one in sent)
         share = min(idle, line.seconds / trace.line_span)
         each = sent_in_all * count / recorded / trace.repeats if recorded else 0.0
-        if count < MANY or each < SEVERAL or size > SMALL * count or share < LEAST:
+        if count < MIN_WAITS or each < SEVERAL or size > SMALL * count or share < MIN_SHARE:
             continue
         yield insight_at(
             "small-copies",
@@ -193,7 +205,7 @@ STEPS = 5
 def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
     """Yield a step of JAX that is not compiled: each operation is a program of its own, and is launched by itself."""
     trace, idle = run.trace, idle_share(run)
-    if run.framework != "jax" or trace is None or idle is None or not trace.repeats or idle < LEAST:
+    if run.framework != "jax" or trace is None or idle is None or not trace.repeats or idle < MIN_SHARE:
         return
     programs = {found[1] for one in trace.kernels for name in one.ranges if (found := _MODULE.search(name))}
     each = trace.launches / trace.repeats
@@ -236,7 +248,7 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     share = run.share_of(by_kernels)
     share += min(trace.copying or 0.0, sum(one.seconds for one in by_driver)) / trace.span
     count = sum(one.launches for one in by_kernels) + sum(one.count for one in by_driver)
-    if share < MUCH or count < OFTEN * trace.repeats:
+    if share < MUCH or count < MIN_PER_REPETITION * trace.repeats:
         return
     moved = sum(one.bytes for one in by_driver)
     largest = max(by_kernels, key=lambda one: one.total, default=None)
@@ -301,7 +313,7 @@ def shapes(operation: str | None) -> list[int]:
 
 def _adds_into_few(kernel: KernelTime) -> bool:
     sizes = shapes(kernel.operation) if _ADDING.match(kernel.operation or "") else [0]
-    return 0 < FEW * sizes[0] <= max(sizes)
+    return 0 < MIN_COLLISIONS * sizes[0] <= max(sizes)
 
 
 def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:

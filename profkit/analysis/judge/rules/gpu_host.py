@@ -12,7 +12,7 @@ from profkit.analysis.account.step_places import is_loader, step_places
 from profkit.analysis.evidence import RunEvidence, idle_share, kernels_at, outwards
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
-from profkit.analysis.judge.rules.gpu_lines import MANY, OFTEN, place_of_line
+from profkit.analysis.judge.rules.gpu_lines import MIN_PER_REPETITION, MIN_WAITS, place_of_line
 from profkit.analysis.judge.rules.spots import LOOKS, OTHER, Find, calls_text, pattern_of, place_alone
 from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import kernel_owner
@@ -132,7 +132,9 @@ def _often(run: RunEvidence) -> float:
     trace = run.trace
     if trace is None or not trace.line_span or not trace.lines_of:
         return inf
-    return max(MANY, OFTEN * (trace.repeats or 0)) * min(1.0, trace.line_span / trace.lines_of)
+    return max(MIN_WAITS, MIN_PER_REPETITION * (trace.repeats or 0)) * min(
+        1.0, trace.line_span / trace.lines_of
+    )
 
 
 def _is_loading(run: RunEvidence, line: GpuLine) -> bool:
@@ -159,9 +161,9 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
         return None
     loads = sum(call.calls for call in trace.api if _LOADS.match(call.name))
     line = max(trace.lines, key=lambda one: one.seconds, default=None)
-    if line is None or line.waits or min(loads, line.calls) < MANY:
+    if line is None or line.waits or min(loads, line.calls) < MIN_WAITS:
         return None
-    slow = line.seconds >= PREPARES * line.calls and line.seconds >= OFTEN * trace.line_span
+    slow = line.seconds >= PREPARES * line.calls and line.seconds >= MIN_PER_REPETITION * trace.line_span
     own = kernels_at(run, place_of_line(line)) if slow else ()
     return line if any(kernel_owner(one.kernel.name) == "cudnn" for one in own) else None
 

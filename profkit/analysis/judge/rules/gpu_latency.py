@@ -30,7 +30,7 @@ ALONE, LEFT_ALONE = 25.0, 0.35  # % of a warp's threads, and of the warps that w
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
 HEAP = 0.5  # of L1's sectors: with less the heap is not what a kernel does
 MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
-LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
+MIN_STALL_SHARE = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
 UNUSED = 5.0  # % of its peak: a unit that is used less fills no queue
 MANY_ATOMICS = 0.1  # of the sectors of global accesses
 OF_SECTORS = 0.5  # of local memory: with more it is what a kernel waits for
@@ -51,7 +51,7 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
         waits = {name: kernel.stall_share(name) for name, stall in stalls().items() if stall.title}
         reason = max(waits, key=lambda name: waits[name])
         busiest = kernel.busiest or 0.0
-        if waits[reason] < LEAST or _serial_atomics(kernel) or _crowded_slices(kernel):
+        if waits[reason] < MIN_STALL_SHARE or _serial_atomics(kernel) or _crowded_slices(kernel):
             continue
         if unsaturated and reason != "long_scoreboard":
             continue
@@ -146,7 +146,7 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             ]
         if seconds > LONG:
             signs.append(f"an access takes {format_quantity(seconds, 's')} on average")
-        if drain >= LEAST:
+        if drain >= MIN_STALL_SHARE:
             signs.append(f"warps wait for their last writes for {percent_text(100 * drain)} of the time")
         yield insight_on(
             "serial-atomics",
@@ -172,7 +172,7 @@ def _serial_atomics(kernel: KernelEvidence) -> bool:
     stores = kernel.counters.get("smsp__sass_inst_executed_op_global_st.sum")
     if stores is None:
         stores = kernel.counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
-    waits = kernel.stall_share("drain") >= LEAST
+    waits = kernel.stall_share("drain") >= MIN_STALL_SHARE
     queues = _queues_at_slice(kernel)
     few = (stores == 0 and (waits or queues)) or (queues and _atomic_seconds(kernel) > LONG)
     return kernel.bound == "latency" and few
@@ -325,8 +325,8 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
-LEAST_LOST = 0.1  # of the time: the end of every kernel costs some
-MOST_WAVES = 8.0  # with more of them the last one is below 12 % of the time
+MIN_LOST = 0.1  # of the time: the end of every kernel costs some
+MAX_WAVES = 8.0  # with more of them the last one is below 12 % of the time
 SHORT = 1.5e-6  # s that a block works: what it costs by itself is a good part of that
 WAVES_OF_TINY = 20.0  # with fewer the first and the last one are much of the time
 LATE = 0.85  # of the warps that could run: with fewer, multiprocessors wait for their next block
@@ -395,14 +395,14 @@ def last_wave(run: RunEvidence) -> Iterator[Insight]:
     for kernel in run.kernels:
         waves = kernel.values.get("launch.waves")
         seconds = kernel.seconds
-        if waves is None or not 1 < waves < MOST_WAVES or kernel.owner != "user":
+        if waves is None or not 1 < waves < MAX_WAVES or kernel.owner != "user":
             continue
         if seconds is not None and seconds < LAUNCH_SECONDS:
             continue
         # Blocks that end early make room: what is really lost is how much longer the busiest multiprocessor worked.
         idle = 1 - kernel.values.get("balance.multiprocessors", 0.0) / 100
         lost = min(1 - waves / ceil(waves), idle)
-        if lost < LEAST_LOST or (kernel.bound in ("dram", "l2") and (kernel.busiest or 0.0) > 80):
+        if lost < MIN_LOST or (kernel.bound in ("dram", "l2") and (kernel.busiest or 0.0) > 80):
             continue
         yield insight_on(
             "last-wave",

@@ -28,12 +28,12 @@ from profkit.analysis.timeline.products import product_share
 from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import CodeSpot, Gain, GpuLine, GpuTrace, Hotspot, Insight, KernelTime, Place
 
-LEAST = 0.03  # of the time: less is not worth a change
+MIN_SHARE = 0.03  # of the time: less is not worth a change
 PROGRAM = "the time of the program"
 WHOLE = 0.98  # of a run: with less of it recorded, counts are estimates
-MANY, OFTEN = 10, 0.5  # waits at a line: in all, and for each repetition
+MIN_WAITS, MIN_PER_REPETITION = 10, 0.5  # waits at a line: in all, and for each repetition
 SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
-MOST_WAITS, HALF = 0.9, 0.5  # of the waits, and of a line's time: then it waits for the device
+MAX_WAITS, HALF = 0.9, 0.5  # of the waits, and of a line's time: then it waits for the device
 AGAIN = 4  # compilations of one function: fewer are its few shapes
 PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
 TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
@@ -71,7 +71,7 @@ def looping_place(run: RunEvidence) -> Place:
 def repeated_spot(run: RunEvidence) -> CodeSpot | None:
     """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
     lines = run.trace.lines if run.trace is not None else ()
-    calling = {(one.file, one.function) for one in lines if one.calls >= MANY}
+    calling = {(one.file, one.function) for one in lines if one.calls >= MIN_WAITS}
     for one in run.document.hot_spots:
         repeated = (one.where.file, one.where.function) in calling
         if one.kind != "import" and one.code is not None and (repeated or one.code.loop is not None):
@@ -88,7 +88,7 @@ def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
     return frozenset(
         (one.file, one.line)
         for one in trace.lines
-        if one.waits >= MOST_WAITS * waits > 0 and share >= HALF * one.seconds / trace.line_span
+        if one.waits >= MAX_WAITS * waits > 0 and share >= HALF * one.seconds / trace.line_span
     )
 
 
@@ -115,15 +115,17 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     """Yield a line that lets the host wait for the device in each step: nothing is queued when it goes on."""
     trace = run.trace
     share = idle_share(run)
-    if trace is None or share is None or share < LEAST:
+    if trace is None or share is None or share < MIN_SHARE:
         return
     line = max(trace.lines, key=lambda one: one.waits, default=None)
-    if line is None or line.waits < MANY:
+    if line is None or line.waits < MIN_WAITS:
         yield from _sampled_sync(run, trace, share)
         return
     recorded = recorded_part(trace)
     per_launch = trace.launches / trace.repeats if trace.repeats else 0.0
-    least = OFTEN * recorded * trace.repeats if trace.repeats else recorded * trace.launches / 1000
+    least = (
+        MIN_PER_REPETITION * recorded * trace.repeats if trace.repeats else recorded * trace.launches / 1000
+    )
     if line.waits < least:
         return
     back = [one for one in line.transfers if one.kind == "device to host"]
@@ -158,7 +160,7 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
     """
     waits = sum(call.calls for call in trace.api if _SYNCHRONISES.search(call.name))
     waits -= sum(one.count for one in trace.transfers if one.kind == "host to device")
-    if not trace.repeats or waits < max(MANY, OFTEN * trace.repeats):
+    if not trace.repeats or waits < max(MIN_WAITS, MIN_PER_REPETITION * trace.repeats):
         return
     for spot in run.document.hot_spots:
         if spot.code is None or spot.code.loop is None or _READS.search(spot.code.text) is None:
@@ -181,7 +183,7 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
     if profile is None or trace is None:
         return
     share = max(idle_share(run) or 0.0, elementwise_share(run))
-    if share < LEAST:
+    if share < MIN_SHARE:
         return
     first = profile.hotspots[0]
     whole = [bool(one.counters.get("whole")) for one in profile.hotspots]
@@ -215,7 +217,7 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
     wall = split.wall if split is not None else None
     share = min(1.0, first.total / wall) if first.total and wall else None
     if (
-        share is not None and share < LEAST
+        share is not None and share < MIN_SHARE
     ):  # as JAX's own functions are for the arrays that a program begins with
         return
     took = f", in {format_quantity(first.total, 's')}" if share is not None and first.total else ""
@@ -325,7 +327,7 @@ def debug_checks(run: RunEvidence) -> Iterator[Insight]:
     profile, share = run.profile("debug-checks"), idle_share(run)
     for spot in profile.hotspots if profile is not None else ():
         what = CHECKS.get(spot.library or "")
-        if what and share is not None and share >= LEAST:
+        if what and share is not None and share >= MIN_SHARE:
             yield Insight(
                 "debug-checks",
                 f"Switch off {spot.library}: it is for debugging",
@@ -377,7 +379,7 @@ def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
         if not is_written_out(run, own, _FUSED_ATTENTION, ("softmax(", "exp("), complete):
             continue
         share = run.share_of(one for one in own if product_dims(one) is None)
-        if share < LEAST:
+        if share < MIN_SHARE:
             continue
         lines = sorted({(one.file, one.line, one.function) for one in own if one.file and one.line})
         softmax = next((one for one in own if _scores(one) == scores), own[0])
@@ -517,7 +519,7 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
     """
     known = (one for one in run.kernels if one.owner in ("xla", "inductor") or one.place.file is not None)
     first = max(known, key=lambda kernel: kernel.share, default=None)
-    if first is None or run.trace is None or first.share * run.gpu_share < LEAST:
+    if first is None or run.trace is None or first.share * run.gpu_share < MIN_SHARE:
         return None
     if first.above("bandwidth.dram.share", SATURATED) or _does_what_it_can(first):
         return None

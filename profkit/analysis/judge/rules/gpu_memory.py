@@ -16,7 +16,7 @@ from profkit.core.types import Insight
 IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 32 threads
 # % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
 WASTED = 20
-MOST_OF_IT = 0.5
+MAJORITY = 0.5
 REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 _ATOMIC = ("RED", "ATOM")  # how instructions that add to memory begin: RED, ATOM, ATOMG
 _ISSUE = ("instruction issue",)
@@ -57,10 +57,10 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
         evidence += f"; {per_request:.1f} sectors for each request" if per_request else ""
         wasteful = [one for one in kernel.instructions if one.excess_sectors >= 0.05]
         atomic = sum(one.excess_sectors for one in wasteful if (one.text or "").startswith(_ATOMIC))
-        if atomic >= MOST_OF_IT:  # their addresses follow the data: what is missed there is fewer of them
+        if atomic >= MAJORITY:  # their addresses follow the data: what is missed there is fewer of them
             continue
         part = sum(one.excess_sectors for one in wasteful)
-        if part >= MOST_OF_IT:
+        if part >= MAJORITY:
             kinds = ", ".join(dict.fromkeys(one.text or "access" for one in wasteful))
             count = plural(len(wasteful), "instruction")
             evidence += f"; {percent_text(100 * part)} of the waste is in {count} ({kinds})"

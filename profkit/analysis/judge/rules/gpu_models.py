@@ -13,15 +13,15 @@ from profkit.analysis.evidence import RunEvidence, idle_share, looping_call, mai
 from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.rules.gpu_calls import MUCH, by_operation, is_copy, shapes
 from profkit.analysis.judge.rules.gpu_host import preparing_line
-from profkit.analysis.judge.rules.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
+from profkit.analysis.judge.rules.gpu_lines import MIN_PER_REPETITION, MIN_SHARE, place_of_line, product_dims
 from profkit.analysis.timeline.products import operand_type
 from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import Insight, KernelTime
 
-MOST = 4  # tables that are named
+MAX_TABLES = 4  # tables that are named
 CLASSES = 64  # fewer columns of a one-hot matrix are no table
 TYPES = {"TF32": 4, "FP8": 1}  # bytes of a number, where it has not 16 bits
-FEWER, MOST_PRODUCTS = 3, 64  # times the multiplications of the other order; products that are looked at
+FEWER, MAX_PRODUCTS = 3, 64  # times the multiplications of the other order; products that are looked at
 MORE_ROWS, MOSTLY = 10, 0.3  # times those of a step; of the time
 SPARSE = 20  # times as many rows in a table as a batch looks up
 HALF = 0.5  # of the scores of causal attention lie above the diagonal
@@ -70,7 +70,7 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
     share = run.share_of(own)
     if share < MUCH:
         return
-    rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in list(tables)[:MOST])
+    rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in list(tables)[:MAX_TABLES])
     fewest = min(used / int(table.split(",")[0]) for table, used in tables.items())
     yield insight_at(
         "dense-gradient",
@@ -115,7 +115,7 @@ def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
     """Kernels of cuDNN that bring images into the layout of its fast convolutions, and back."""
     own = [one for one in run.times if _LAYOUT.search(one.kernel.name)]
     share = run.share_of(own)
-    if share >= LEAST:
+    if share >= MIN_SHARE:
         yield Insight(
             "layout-conversions",
             "Keep images and weights in channels_last: the layout is changed around each convolution",
@@ -179,7 +179,7 @@ def product_order(run: RunEvidence) -> Iterator[Insight]:
     """Two products, one of the other's result, that need far fewer multiplications the other way round."""
     kernels = [one for one in run.times if one.backward_of is None and one.total]
     every = [(one, product_dims(one)) for one in kernels if one.file and " + " not in (one.operation or "")]
-    products = [(one, dims) for one, dims in every if dims is not None][:MOST_PRODUCTS]
+    products = [(one, dims) for one, dims in every if dims is not None][:MAX_PRODUCTS]
     beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
     others = {size for one in beside for size in shapes(one.operation)}  # that something else works on
     launched = run.trace.order if run.trace is not None else ()
@@ -227,7 +227,7 @@ def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
         one
         for one in trace.kernels
         if one.backward_of is None
-        and one.launches >= OFTEN * trace.repeats
+        and one.launches >= MIN_PER_REPETITION * trace.repeats
         and 0 < MORE_ROWS * trained.get(_rows(one.operation)[0], 0) <= _rows(one.operation)[1]
     ]
     share = run.share_of(own)

@@ -55,7 +55,7 @@ from profkit.core.types import (
     SampledTime,
 )
 
-LEAST = 0.03  # of the time: less is not worth a change
+MIN_SHARE = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
 _CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
 # Functions of torch, and the operations that show that one is written out, one of each set; `/row`: with
@@ -144,7 +144,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     moved, seconds = sum(one.bytes for one in copies), sum(one.seconds for one in copies)
     every = sum(one.seconds for one in trace.transfers)
     if (
-        exposed < LEAST
+        exposed < MIN_SHARE
         or not seconds
         or seconds < 0.5 * every
         or moved < SMALL * sum(one.count for one in copies)
@@ -207,7 +207,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     if not paused and gap > 0.5 * idle:
         starved = max(0.0, starved - gap)
     share = max(0.0, starved - slowed) / max(trace.busy, trace.span - slowed)
-    if share < LEAST or trace.launches < MANY_LAUNCHES:
+    if share < MIN_SHARE or trace.launches < MANY_LAUNCHES:
         return
     each = mean_kernel(trace)
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
@@ -277,7 +277,7 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     pauses = trace.pauses
     regular = pauses.count * pauses.median >= 0.5 * pauses.seconds
     share, preparing = pauses.seconds / trace.span, preparing_line(run)
-    if share < LEAST or pauses.count < MANY_PAUSES or not (regular or preparing is not None):
+    if share < MIN_SHARE or pauses.count < MANY_PAUSES or not (regular or preparing is not None):
         return
     spot = repeated_spot(run)
     place = spot.where if spot is not None and spot.seconds >= 0.5 * pauses.seconds else Place()
@@ -392,7 +392,7 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
         return
     converting = [one for one in trace.kernels if _CONVERTING.search(one.kernel.name)]
     share, kernels = run.share_of(converting), sum(one.launches for one in converting)
-    if share < LEAST or kernels < MANY_LAUNCHES:
+    if share < MIN_SHARE or kernels < MANY_LAUNCHES:
         return
     yield insight_at(
         "repeated-conversions",
@@ -404,7 +404,7 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
 
 
 SELDOM = 0.25  # of what the others wait: a device that waits less than that is the last one
-MOST = 8  # devices that are named
+MAX_DEVICES = 8  # devices that are named
 _COLLECTIVE = re.compile(r"(AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce)")
 
 
@@ -452,7 +452,7 @@ def _exposed_communication(run: RunEvidence) -> _ExposedCommunication | None:
         return None
     communication = trace.communication
     exposed, waiting = communication.exposed / trace.span, (communication.waiting or 0.0) / trace.span
-    if exposed < LEAST:
+    if exposed < MIN_SHARE:
         return None
     matched = _COLLECTIVE.search(communication.kernel)
     name = matched[1] if matched is not None else "NCCL"
@@ -474,7 +474,9 @@ def _waiting_devices(run: RunEvidence, communication: Communication, evidence: s
     """Return which device the others wait for, and the line in which its rank spends more than theirs."""
     each = communication.by_device
     last = min(each, key=lambda one: one.waiting or 0.0, default=None)
-    waits = ", ".join(f"GPU {one.device} {format_quantity(one.waiting or 0.0, 's')}" for one in each[:MOST])
+    waits = ", ".join(
+        f"GPU {one.device} {format_quantity(one.waiting or 0.0, 's')}" for one in each[:MAX_DEVICES]
+    )
     rest = [one.waiting or 0.0 for one in each if one is not last]
     one_is_last = last is not None and bool(rest) and (last.waiting or 0.0) <= SELDOM * sum(rest) / len(rest)
     place, line = Place(kernel=communication.kernel), None

@@ -15,8 +15,8 @@ from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import (
     EACH_MISSES,
-    LEAST_SIMULATED,
     MEMORY_SECONDS,
+    MIN_SIMULATED,
     MISPREDICTION_CYCLES,
     UNDER_WAY,
     clock_of,
@@ -36,7 +36,7 @@ ONE_BY_ONE = (0.4, 2.5)
 STREAMS = 60.0  # % of the measured bandwidth: the target's own threshold
 COMPUTES = 10.0  # % of the arithmetic peak: a program that follows pointers computes next to nothing
 ONE_THREAD = 1.15  # threads in use
-LEAST_SAMPLED = 0.5  # of the working time: samples of less have lost some of it
+MIN_SAMPLED = 0.5  # of the working time: samples of less have lost some of it
 NOISE = 30.0  # %, half the interval of the median time
 COSTS = 0.1  # of the time: less is not worth a change
 SCALAR = 50.0  # % of the arithmetic that is SIMD: below, scalar instructions take most of its time
@@ -196,7 +196,7 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
 def is_little_simulated(document: RunDocument) -> bool:
     """Return whether counts of lines are those of less than a tenth of the run."""
     share = simulated_share(document)
-    return share is not None and share < LEAST_SIMULATED
+    return share is not None and share < MIN_SIMULATED
 
 
 def _working_seconds(run: RunEvidence) -> float | None:
@@ -213,7 +213,7 @@ def _working_seconds(run: RunEvidence) -> float | None:
     if sampled is None or sampled.unit != "s" or (split.threads or 0.0) > ONE_THREAD:
         return working
     # Other programs take caches and clock: they make a run longer, never shorter.
-    return sampled.total if LEAST_SAMPLED * working <= sampled.total < working else working
+    return sampled.total if MIN_SAMPLED * working <= sampled.total < working else working
 
 
 def _share_of_loads(run: RunEvidence) -> float:

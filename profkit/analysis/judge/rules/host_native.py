@@ -10,7 +10,7 @@ from profkit.analysis.function_names import function_name
 from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.rules.counted import profile_of
 from profkit.analysis.judge.rules.host_memory import COLUMNS, hottest_place, is_little_simulated
-from profkit.analysis.judge.rules.native_functions import LEAST_SECONDS, costly_row
+from profkit.analysis.judge.rules.native_functions import MIN_SECONDS, costly_row
 from profkit.analysis.judge.rules.spots import Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles
@@ -18,7 +18,7 @@ from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Gain, Hotspot, Insight, LineSamples, RunDocument
 
 COMPARED = 0.25  # of the samples
-LEAST_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
+MIN_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
 PART_COSTS = 0.4  # of the cycles of a simulated part
 _PART, _EVENTS = "simulated-hot-place", ("Ir", "Dr", "DLmr", "Bc", "Bcm")
 _PART_SAYS = {
@@ -117,7 +117,7 @@ def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
     trees = [one for one in sampled if _TREE.fullmatch(one.function)]
     comparing = [one for one in sampled if _COMPARES.fullmatch(one.function) or one in trees]
     share = sum(one.own for one in comparing) / functions.total if trees and functions is not None else 0.0
-    if max(share, below * spot.share) < COMPARED or spot.seconds < LEAST_SECONDS:
+    if max(share, below * spot.share) < COMPARED or spot.seconds < MIN_SECONDS:
         return None
     if share >= COMPARED:
         first = max(comparing, key=lambda one: one.own)
@@ -198,7 +198,7 @@ def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
     counts = {event: sum(one.counters.get(event, 0.0) for one in here) for event in _EVENTS}
     # How a loop moves its address is the same in all of the run; what else a small part shows may not be.
     strided = is_strided(document, counts["DLmr"])
-    if counts["Ir"] < LEAST_COUNTED or (is_little_simulated(document) and not strided):
+    if counts["Ir"] < MIN_COUNTED or (is_little_simulated(document) and not strided):
         return None
     follows, cycles = is_chained(document, counts["DLmr"]), simulated_cycles(document, counts)
     kind = max(cycles, key=lambda one: cycles[one])
@@ -251,7 +251,7 @@ def _is_near(spot: CodeSpot, lines: Sequence[Hotspot], event: str) -> bool:
 
 CHAIN = 4.0  # nodes looked at in one lookup; with a hash that spreads its keys it is one to two
 _CLUSTER = 12  # lines of hashtable.h from the load of a bucket to the end of the walk through it
-LEAST_LOOKUPS = 10_000
+MIN_LOOKUPS = 10_000
 
 
 def hash_chains(document: RunDocument, spot: CodeSpot) -> Insight | None:
@@ -276,7 +276,7 @@ def hash_chains(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     before = [own["Dr"] for at, own in table if 0 < walked[0] - at <= _CLUSTER and not own.get("Bc")]
     lookups, steps = max(before, default=0.0), walked[1]["Dr"]
-    if lookups < LEAST_LOOKUPS or steps < CHAIN * lookups:
+    if lookups < MIN_LOOKUPS or steps < CHAIN * lookups:
         return None
     return say(
         spot,
@@ -302,7 +302,7 @@ def walk_from_the_start(document: RunDocument, spot: CodeSpot) -> Insight | None
         [one for one in counted.hotspots if _OF_TEXT.fullmatch(one.function)] if counted is not None else []
     )
     walk = max(walks, key=lambda one: one.own, default=None)
-    if walk is None or not walk.calls or walk.calls < LEAST_LOOKUPS or walk.own < LONG_WALK * walk.calls:
+    if walk is None or not walk.calls or walk.calls < MIN_LOOKUPS or walk.own < LONG_WALK * walk.calls:
         return None
     return say(
         spot,

@@ -11,7 +11,7 @@ from profkit.analysis.judge.rules.spots import Find, say
 from profkit.analysis.judge.words import words
 from profkit.core.types import CodeSpot, Insight, Profile, RunDocument
 
-MOST_OF_IT = 0.5  # of the operations at the line
+MAJORITY = 0.5  # of the operations at the line
 WRITES = (
     20e9  # bytes a second to memory, at most on a processor's core: what wrote the whole table took as long
 )
@@ -35,7 +35,7 @@ def dense_gradient(document: RunDocument, spot: CodeSpot) -> Insight | None:
     backward = [one for one in here if _BACKWARD.fullmatch(one.function)]
     seconds, times = sum(one.own for one in backward), sum(one.calls or 0 for one in backward)
     rows, used, size = found
-    if not times or seconds < MOST_OF_IT * sum(one.own for one in here) or seconds / times < size / WRITES:
+    if not times or seconds < MAJORITY * sum(one.own for one in here) or seconds / times < size / WRITES:
         return None
     return say(
         spot,

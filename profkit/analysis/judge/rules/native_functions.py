@@ -16,7 +16,7 @@ from profkit.core.tables import load_yaml
 from profkit.core.types import CodeLine, CodeSpot, Insight, RunDocument
 
 TABLE = Path(__file__).with_name("costly_native.yaml")
-LEAST_OF_RUN, LEAST_SECONDS = (
+MIN_SHARE_OF_RUN, MIN_SECONDS = (
     0.05,
     0.1,
 )  # with less, few samples tell it, and nobody would notice that it is gone
@@ -80,8 +80,8 @@ def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
     taken = sum(one.share * in_row.value for one, in_row in alike)
     seconds = sum(one.seconds * in_row.value for one, in_row in alike)
     if (
-        taken < LEAST_OF_RUN
-        or seconds < LEAST_SECONDS
+        taken < MIN_SHARE_OF_RUN
+        or seconds < MIN_SECONDS
         or spot is not max((one for one, _ in alike), key=lambda one: one.share)
     ):
         return None

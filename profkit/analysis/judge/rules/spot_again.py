@@ -9,7 +9,7 @@ from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.rules.spots import (
     LONG,
-    MANY,
+    MIN_CALLS,
     Find,
     calls_text,
     count_text,
@@ -66,7 +66,7 @@ def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     every = counted.hotspots if counted is not None else ()
     asked = max((one for one in every if one.function == found), key=_calls, default=None)
     hashes = sum(_calls(one) for one in every if one.function == "__hash__")
-    if asked is None or _calls(asked) < MANY or hashes * FOR_EACH_OBJECT < _calls(asked):
+    if asked is None or _calls(asked) < MIN_CALLS or hashes * FOR_EACH_OBJECT < _calls(asked):
         return None  # without hashes what is compared is no key
     made = sum(_calls(one) for one in every if one.function == "__init__" and one.file == asked.file)
     if made and _calls(asked) < FOR_EACH_OBJECT * made:
@@ -109,7 +109,7 @@ def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
     asked, missed = (one.length or 0 if one is not None else 0 for one in (hits, misses))
     keeps = (full.length or 0) if full is not None else 0
     small = keeps > 0 and missed >= TURNED_OVER * keeps and asked <= SMALL * missed
-    if missed < MANY or (asked > USELESS * missed and not small):
+    if missed < MIN_CALLS or (asked > USELESS * missed and not small):
         return None
     cached = place_name(spot.where).partition(".<locals>")[0]
     title = (

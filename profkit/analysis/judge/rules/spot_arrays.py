@@ -28,7 +28,7 @@ from profkit.core.formatting import percent_text
 from profkit.core.types import CodeSpot, Insight, RunDocument, Variable
 
 MANY_ELEMENTS, FEW_ELEMENTS = 1000, 16
-OFTEN = 1000  # calls: what is called less often is not about what a call costs
+MIN_CALLS = 1000  # calls: what is called less often is not about what a call costs
 OVERHEAD = 0.3  # of a place's time, in NumPy's own Python code
 SHORT = 100e-6  # seconds of a call for a few numbers
 LARGER = 2  # times as many elements in all singular vectors as in the matrix
@@ -103,8 +103,8 @@ def few_numbers(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     part = max((one.value for one in spot.below if _NUMPY.search(with_slashes(one.file))), default=0.0)
     times = max(spot.executions or 0, spot.calls or 0, (under.calls or 0) if under is not None else 0)
-    looped = is_in_loop(document, spot) or (spot.calls or 0) >= OFTEN
-    if part < OVERHEAD or times < OFTEN or not looped or spot.seconds > SHORT * times:
+    looped = is_in_loop(document, spot) or (spot.calls or 0) >= MIN_CALLS
+    if part < OVERHEAD or times < MIN_CALLS or not looped or spot.seconds > SHORT * times:
         return None
     counted = count_of(document, spot.where.file, spot.where.line)
     forms = forms_of(counted, max) if counted is not None else {}

@@ -18,7 +18,7 @@ from profkit.analysis.judge.rules.counted import (
     share_below,
     with_slashes,
 )
-from profkit.analysis.judge.rules.spots import LOOKS, MANY, Find, count_text, say
+from profkit.analysis.judge.rules.spots import LOOKS, MIN_CALLS, Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Hotspot, Insight, LineSamples, Profile, RunDocument, SampledTime
@@ -34,7 +34,7 @@ SPINS, EACH_SPIN = 10_000, 1e-4  # questions, and seconds for each under cProfil
 FOUND_NOTHING = 0.03  # of a loop's time: so much of it where it had found nothing
 ASKING = 0.1  # of the time of the function under cProfile
 BUSY = 0.1  # of the processor time: a thread with less does not compete
-LEAST_POWER = 0.1  # of the processor time
+MIN_POWER = 0.1  # of the processor time
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
         calls, different = (counted.calls or 0 if counted is not None else 0), likely_different(one.counters)
         # At least what was met again in looks at random; likely all calls but one for each argument.
         spared = max(again / looks, 1 - different / max(1, calls))
-        if below < CHAIN or calls < MANY or spared < SPARED:
+        if below < CHAIN or calls < MIN_CALLS or spared < SPARED:
             continue
         least = "at least " if spot.partial else ""
         return say(
@@ -116,7 +116,7 @@ def unsorted_labels(document: RunDocument, spot: CodeSpot) -> Insight | None:
         for function in ("get_indexer_non_unique", "get_loc"):
             below = share_below(spot, function, _INDEXES)
             counted = counted_function(document, function, _INDEXES)
-            if below < CHAIN or counted is None or (counted.calls or 0) < MANY:
+            if below < CHAIN or counted is None or (counted.calls or 0) < MIN_CALLS:
                 continue
             each = (counted.total or counted.own) / (counted.calls or 1)
             if each < LOOKED_UP:
@@ -189,7 +189,7 @@ def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
             # An edge of little time may be left out: then the function and the loggers' own question have run so often.
             asked = asked or min(spot.calls or 0, (level.calls or 0) if level is not None else 0)
             part = max((each.value for each in spot.below if last_name(each.function) == called), default=0.0)
-        if asked < MANY or written > DROPPED * asked or part < CHAIN:
+        if asked < MIN_CALLS or written > DROPPED * asked or part < CHAIN:
             continue  # it is written, or most of it is the question itself
         return say(
             spot,
@@ -315,7 +315,7 @@ def general_power(document: RunDocument, spot: CodeSpot) -> Insight | None:
     several = [one for one in document.hot_spots if one.code is not None and one.code.find("power")]
     for one in spot.code.find("power"):
         held, instead = spot.variables.get(one.name), _product(one.name, one.how)
-        if powers < LEAST_POWER or held is None or held.type != "numpy.ndarray" or not instead:
+        if powers < MIN_POWER or held is None or held.type != "numpy.ndarray" or not instead:
             continue
         return say(
             spot,
@@ -360,7 +360,7 @@ def nested_generators(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     counted = counted_function(document, again.name, (with_slashes(spot.where.file),))
     first = counted.counters.get("primitive_calls", 0.0) if counted is not None else 0.0
-    if counted is None or not counted.calls or first < MANY:
+    if counted is None or not counted.calls or first < MIN_CALLS:
         return None
     depth = counted.calls / first
     if depth < DEEP:

@@ -16,7 +16,15 @@ from profkit.analysis.judge.rules.counted import (
     share_below,
     with_slashes,
 )
-from profkit.analysis.judge.rules.spots import MANY, SEVERAL, Find, called_names, calls_text, count_text, say
+from profkit.analysis.judge.rules.spots import (
+    MIN_CALLS,
+    SEVERAL,
+    Find,
+    called_names,
+    calls_text,
+    count_text,
+    say,
+)
 from profkit.analysis.judge.words import words
 from profkit.analysis.necessary_work.calls import Tensor
 from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, forms_of, numpy_operations
@@ -29,7 +37,7 @@ CHAIN = 0.3  # of a place's time: a function below it with less is not what the 
 ASKS_EACH_TIME = 0.8  # queries for each look: where a cache answers most, the loop is about something else
 SHORT = 20e-3  # seconds of a prediction: a longer one is work, and no overhead
 SMALL_MESSAGES = 512  # bytes
-MOST_LAYERS = 8  # functions of the program between a loop and a place
+MAX_LAYERS = 8  # functions of the program between a loop and a place
 TIMES_AS_LARGE, BEYOND_CACHES = 4, 8e6  # than what an array is made of; bytes
 TRANSFERS_OF_A_MESSAGE = 4  # a length and a body each way, at least, in each of two processes
 
@@ -78,7 +86,7 @@ def is_in_loop(document: RunDocument, spot: CodeSpot) -> bool:
         return True
     outer = {(one.file, one.line): one for sampled in document.sampled for one in sampled.outer}
     callers = spot.callers
-    for _ in range(MOST_LAYERS):
+    for _ in range(MAX_LAYERS):
         line = outer.get((callers[0].file, callers[0].line)) if callers else None
         if line is None:
             return False
@@ -98,10 +106,10 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
             counted_function(document, query.function, query.files),
         )
         statements = (counted.calls or 0) if counted is not None else 0
-        if below < CHAIN or statements < MANY:
+        if below < CHAIN or statements < MIN_CALLS:
             continue
         asked = statements if query.of_relation else _times_asked(document, spot)
-        if asked < MANY or statements < ASKS_EACH_TIME * asked:
+        if asked < MIN_CALLS or statements < ASKS_EACH_TIME * asked:
             continue
         if (unindexed := unindexed_look_up(spot, asked)) is not None:
             return unindexed
@@ -187,11 +195,11 @@ def message_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     text = (
         f"{_PROXY[0]} of its proxy sent {_at_least(spot, sent)} messages, and waited for the answer to each"
     )
-    if sent < MANY:  # they may be those of workers, whose calls nobody counts
+    if sent < MIN_CALLS:  # they may be those of workers, whose calls nobody counts
         if (
             split is None
             or not split.io_calls
-            or split.io_calls < TRANSFERS_OF_A_MESSAGE * MANY * max(1.0, split.wall)
+            or split.io_calls < TRANSFERS_OF_A_MESSAGE * MIN_CALLS * max(1.0, split.wall)
         ):
             return None
         each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
@@ -261,7 +269,7 @@ _PREDICTS = frozenset(
 def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a model that is given a batch of one for each item, where no item needs the result of another."""
     under = spot.under
-    if spot.code is None or under is None or (under.calls or 0) < MANY:
+    if spot.code is None or under is None or (under.calls or 0) < MIN_CALLS:
         return None
     # Where the batch is made in a function, a loop has to call that with its items.
     items = spot.caller_code.find("of-item") if spot.caller_code is not None else ()
@@ -287,8 +295,8 @@ _CONVERTS = ("torch.tensor", "torch.as_tensor", "numpy.array", "numpy.asarray")
 def list_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a list of numbers that becomes an array or a tensor for each item, one number at a time."""
     under = spot.under
-    often = (spot.calls or 0) >= MANY or is_in_loop(document, spot)
-    if spot.code is None or under is None or (under.calls or 0) < MANY or not often:
+    often = (spot.calls or 0) >= MIN_CALLS or is_in_loop(document, spot)
+    if spot.code is None or under is None or (under.calls or 0) < MIN_CALLS or not often:
         return None
     for one in spot.code.find("call"):
         if one.name not in _CONVERTS or last_name(one.name) != last_name(under.name):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from profkit.analysis.function_names import called_name, function_name, name_in_file, place_name
 from profkit.analysis.judge.rules.counted import counted_function, last_name, profile_of
 from profkit.analysis.judge.rules.spot_loops import LONG_STATEMENT, unindexed_look_up
-from profkit.analysis.judge.rules.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
+from profkit.analysis.judge.rules.spots import MIN_CALLS, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.host import is_disturbed
@@ -21,7 +21,7 @@ ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coars
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 AT_ONCE = 1.7  # threads that are ready to run, on average
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
-MOST, FEW_BYTES = (
+MIN_SHARE, FEW_BYTES = (
     0.5,
     16,
 )  # of the time in one line; bytes of a read: what has no buffer reads lines one by one
@@ -83,10 +83,10 @@ def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
     under, code = spot.under, spot.code
     if spot.kind != "sleep" or code is None or not code.find("while") or spot.share < MUCH_SLEEP:
         return None
-    if under is None or (under.calls or 0) < MANY or (under.seconds_per_call or 0.0) > SHORT_SLEEP:
+    if under is None or (under.calls or 0) < MIN_CALLS or (under.seconds_per_call or 0.0) > SHORT_SLEEP:
         return None
     line = _waiting_line(document, spot)
-    if line is None or sum(line.other_waits.values()) >= MOST * line.main_wall:
+    if line is None or sum(line.other_waits.values()) >= MIN_SHARE * line.main_wall:
         return None  # what it asks for waits itself, and is not there any sooner
     there = line.awaited[0] if line.awaited else None
     file = f", {there.file.rpartition('/')[2]}:{there.line}," if there is not None and there.file else ""
@@ -412,7 +412,7 @@ def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
     stands = _stands_still(document, spot)
     if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind == "sleep":
         return None
-    if spot.kind == "python" and stands < MOST:
+    if spot.kind == "python" and stands < MIN_SHARE:
         return None
     split = document.time_split
     moved = (split.read or 0.0) + (split.written or 0.0) if split is not None else 0.0
@@ -521,7 +521,7 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         # What was counted is not what asks, but something below it.
         in_loop = spot.code is not None and spot.code.loop is not None
         calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
-    if asked is None or calls < MANY:
+    if asked is None or calls < MIN_CALLS:
         return None
     loop = f"; called from {spot.caller}" if spot.caller else ""
     each = under.seconds_per_call if under is not None else None
@@ -559,7 +559,7 @@ def _reads_lines(spot: CodeSpot) -> bool:
     process.stdout`.
     """
     names = [one.name for one in spot.code.find("iterates")] if spot.code is not None else []
-    return spot.share >= MOST and any(name not in spot.variables for name in names)
+    return spot.share >= MIN_SHARE and any(name not in spot.variables for name in names)
 
 
 def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:

@@ -23,7 +23,7 @@ FIRST = 0.1  # of the wall time: a place with less is no first answer
 OTHER = 0.1  # a pattern at another place is worth saying from here on
 IMPORTS = 0.2  # of the wall time
 LONG = 100  # elements of a list that is searched
-MANY, SEVERAL = 100, 10  # calls
+MIN_CALLS, SEVERAL = 100, 10  # calls
 LOOKS = 20  # at arguments, until their number says something
 LONG_TEXT = 10_000  # characters of a text that is searched
 EACH_ELEMENT = 2e-6  # seconds, at most, to compare an element: what took more was compared more often
@@ -294,7 +294,7 @@ def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             spot,
             "repeated-sort",
             f"{one.name} is {'made a heap' if heap else 'sorted'} again each time"
-            + (f", {count_text(times, 'time')}" if times >= MANY else ""),
+            + (f", {count_text(times, 'time')}" if times >= MIN_CALLS else ""),
             f"it has {count_text(held.length or 0)} elements; {calls_text(spot)}",
             change=words(f"repeated-sort{'.heap' if heap else ''}", "host"),
         )
@@ -303,8 +303,8 @@ def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 def is_often(spot: CodeSpot, held: Variable) -> bool:
     """Whether a place goes through what it holds many times, by counts or by the time that each needs at most."""
-    counted = max(spot.calls or 0, spot.executions or 0) >= MANY
-    return counted or (held.length is not None and spot.seconds >= MANY * held.length * EACH_ELEMENT)
+    counted = max(spot.calls or 0, spot.executions or 0) >= MIN_CALLS
+    return counted or (held.length is not None and spot.seconds >= MIN_CALLS * held.length * EACH_ELEMENT)
 
 
 def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
@@ -323,7 +323,7 @@ def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
 
 def known_text(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
-    if spot.code is None or (spot.calls or 0) < MANY:
+    if spot.code is None or (spot.calls or 0) < MIN_CALLS:
         return None
     found = next((one for one in _TEXTS if one[0].search(spot.code.text)), None)
     return say(spot, found[1], found[2], calls_text(spot)) if found is not None else None
@@ -334,7 +334,11 @@ def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
     for one in spot.code.find("mask") if spot.code is not None else ():
         held = spot.variables.get(one.name)
         looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
-        if held is None or not held.type.startswith(_ARRAYS) or not (looped or (spot.calls or 0) >= MANY):
+        if (
+            held is None
+            or not held.type.startswith(_ARRAYS)
+            or not (looped or (spot.calls or 0) >= MIN_CALLS)
+        ):
             continue
         return say(
             spot,
@@ -447,7 +451,7 @@ def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
     long = (
         (10 if spot.partial else 1) * WORTH_KEEPING <= each <= A_SAMPLE
     )  # of a longer call many looks would be one
-    if code.find("pure") and spot.arguments is not None and few and (spot.calls or 0) >= MANY and long:
+    if code.find("pure") and spot.arguments is not None and few and (spot.calls or 0) >= MIN_CALLS and long:
         return say(
             spot,
             "repeated-work",

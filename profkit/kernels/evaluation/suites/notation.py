@@ -43,7 +43,7 @@ LEGACY_NAMES = {"sum.SymInt": "sum.dim_IntList"}
 _DEVICE = re.compile(r"""["']torch\.device\((.*?)\)["']""")
 _OFFSETS = re.compile(r"#\s*offsets \[([\d, ]*)\]")
 _LINE = re.compile(r"cnt: (\d{1,18}), (.*)")  # nothing is called more often
-_MOST = 1 << 64  # torch has no larger whole number
+_INTEGER_LIMIT = 1 << 64  # torch has no larger whole number
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _value_of(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=str() as text) if text in DTYPES:
             return Symbol("dtype", DTYPES[text])
-        case ast.Constant(value=int() as number) if number >= _MOST:
+        case ast.Constant(value=int() as number) if number >= _INTEGER_LIMIT:
             raise NotationError("a whole number of more than 64 bits")
         case ast.Constant(value=None | bool() | int() | float() | complex() | str() as value):
             return value

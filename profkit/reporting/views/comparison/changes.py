@@ -43,9 +43,9 @@ _TRUST = f"Of times that did not change, at most {100 * ERROR:.0f} % would be ca
 _GEOMETRIC_MEAN = "time.geometric_mean"
 _TIMES = 10.0  # a change as large as that is shown as a factor
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
-_MOST = 12  # rows of a table; the document has all
-_MOST_MEANS = 40  # the same of the table that decides about two sweeps
-_MOST_LINES = 6  # that changed in what became slower
+_MAX_ROWS = 12  # rows of a table; the document has all
+_MAX_MEANS = 40  # the same of the table that decides about two sweeps
+_MAX_LINES = 6  # that changed in what became slower
 _BRIEF = 6  # of a list on a short screen
 _WIDTH = 44  # characters of a kernel's name
 
@@ -65,7 +65,7 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
         for cause in comparison.causes
     )
     if items:
-        yield Section("Why, as far as the counters show it", (ItemList(items[:_MOST]),))
+        yield Section("Why, as far as the counters show it", (ItemList(items[:_MAX_ROWS]),))
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)
@@ -109,7 +109,7 @@ def _blamed(lines: Sequence[BlamedLine]) -> Iterator[Block]:
                 blamed_text(line),
                 (code(line.text.strip()),) if line.text.strip() else (),
             )
-            for line in lines[:_MOST_LINES]
+            for line in lines[:_MAX_LINES]
         )
         title = "Changed lines in what became slower, the likeliest first"
         yield Section(title, (ItemList(tuple(items)),))
@@ -150,10 +150,10 @@ def _changed(comparison: Comparison) -> Iterator[Block]:
     """Yield what is different; of two sweeps before that the means over all shapes, which decide, the worst first."""
     means = [change for change in comparison.changes if change.metric == _GEOMETRIC_MEAN]
     if means:
-        yield Section("Geometric means over all shapes", (changes_table(means, _MOST_MEANS),))
+        yield Section("Geometric means over all shapes", (changes_table(means, _MAX_MEANS),))
     changes = _of_metrics(comparison, "different")
     if changes:
-        yield Section("What changed", (changes_table(changes, _MOST),))
+        yield Section("What changed", (changes_table(changes, _MAX_ROWS),))
 
 
 def changes_table(changes: Sequence[Change], most: int) -> DataTable:
@@ -223,7 +223,7 @@ def _kernels(comparison: Comparison) -> Section:
     counts = [f"{words.count(word)} {word}" for word in _KERNEL_WORDS if word in words]
     counts += [f"{words.count('same')} the same"] if "same" in words else []
     counts += [f"{words.count('ambiguous')} not decided"] if "ambiguous" in words else []
-    listed = [k for k in comparison.kernels if k.word in _KERNEL_WORDS and k.share >= _SHARE][:_MOST]
+    listed = [k for k in comparison.kernels if k.word in _KERNEL_WORDS and k.share >= _SHARE][:_MAX_ROWS]
     own = [(k.name, k.launch or "") for k in listed]
     names = labels(own, _WIDTH)
     rows: list[tuple[Text, ...]] = []
@@ -247,7 +247,7 @@ def _functions(functions: Sequence[CodeChange]) -> Iterator[Block]:
     """Of each profile the functions that changed most."""
     for title in dict.fromkeys(f.profile for f in functions):
         rows: list[tuple[Text, ...]] = []
-        for f in [f for f in functions if f.profile == title][:_MOST]:
+        for f in [f for f in functions if f.profile == title][:_MAX_ROWS]:
             values = [format_quantity(value, "") for value in (f.baseline, f.candidate)]
             word = {"slower": "more", "faster": "less"}.get(f.word, f.word)
             rows.append((code(f.name), *values, _relative(f.baseline, f.candidate), word))

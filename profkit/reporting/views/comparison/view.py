@@ -58,8 +58,8 @@ from profkit.reporting.views.comparison.words import (
 )
 
 _COMMIT = 12  # digits of a commit
-MOST_ROWS = 10  # of a comment's table
-_MOST_CAUSES = 3
+MAX_ROWS = 10  # of a comment's table
+_MAX_CAUSES = 3
 _LAST_WORDS = 6  # lines that a workload that failed said last
 _ENDINGS: dict[str, Label] = {
     "new": Label(Status.NEW, "NEW"),
@@ -132,7 +132,7 @@ def _changes(comparison: Comparison) -> DataTable:
     role = "decides" if any(c.role == "decides" for c in comparison.changes) else "stands-in"
     deciding = [change for change in comparison.changes if change.role == role]
     others = [c for c in comparison.changes if c.role != role and c.word == "different"]
-    return changes_table([*deciding, *others], MOST_ROWS)
+    return changes_table([*deciding, *others], MAX_ROWS)
 
 
 def _causes(comparison: Comparison, heading: str) -> Sequence[Block]:
@@ -143,10 +143,10 @@ def _causes(comparison: Comparison, heading: str) -> Sequence[Block]:
 
 def why_lines(comparison: Comparison) -> list[str]:
     """Return the likeliest lines and causes, a sentence each, the best known first, and nothing twice."""
-    blamed = comparison.blamed[:_MOST_CAUSES]
+    blamed = comparison.blamed[:_MAX_CAUSES]
     told = tuple(fact_text(line.why) for line in blamed)
     left = [text for text in map(cause_text, comparison.causes) if not text.startswith(told)]
-    return [plain_text(blamed_text(line)) for line in blamed] + left[:_MOST_CAUSES]
+    return [plain_text(blamed_text(line)) for line in blamed] + left[:_MAX_CAUSES]
 
 
 # ---------------------------------------------------------------- several workloads
@@ -159,9 +159,9 @@ def suite_view(suite: ComparedSuite, *, short: bool = False) -> View:
     """
     compared = _compared(suite)
     workloads: tuple[Block, ...] = tuple(_workloads(compared))
-    body: list[Block] = [_table(suite, MOST_ROWS if short else len(suite.workloads)), *_without(suite)]
+    body: list[Block] = [_table(suite, MAX_ROWS if short else len(suite.workloads)), *_without(suite)]
     if short:
-        for name, found in [(n, c) for n, c in compared if c.outcome == "regressed"][:_MOST_CAUSES]:
+        for name, found in [(n, c) for n, c in compared if c.outcome == "regressed"][:_MAX_CAUSES]:
             body += _causes(found, f"Why {name} is worse")
         workloads = (Detail(workloads, title="All that was compared"),) if workloads else ()
     took = f"{plural(len(suite.workloads), 'workload')} in {format_figures(suite.seconds, 2)} s"

@@ -44,7 +44,7 @@ from profkit.reporting.views.run_about import PAGE
 from profkit.runtime.passes.shown_command import file_to_type
 
 _FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt")
-_FEW, _MANY = 20, 400  # rows of a screen, and of a page
+_MAX_SCREEN_ROWS, _MAX_PAGE_ROWS = 20, 400  # rows of a screen, and of a page
 _BEST_OF_SEVERAL = (
     "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. The first line below "
     "measures the kept kernels anew, with other arguments."
@@ -169,7 +169,9 @@ def _unsolved(
     if rows:
         titles = ("operation", "", "passed", "the last that was tested")
         whole = Statuses(rows, titles, "status", "", "")
-        body = limited(whole, rows[:_FEW], _MANY, "operation", "generation.json", "index.html")
+        body = limited(
+            whole, rows[:_MAX_SCREEN_ROWS], _MAX_PAGE_ROWS, "operation", "generation.json", "index.html"
+        )
         headline = f"{plural(len(rows), 'operation')}; what is wrong with the last attempt that was tested"
         yield Section("Without a correct kernel", (body,), headline, anchor="unsolved")
 
@@ -197,7 +199,7 @@ def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> 
     )
     note = "The kept kernel is the fastest correct one; a later one must be faster by a twentieth."
     if operations:
-        screen = data_table(columns, operations, screen=True, brief=_FEW)
+        screen = data_table(columns, operations, screen=True, brief=_MAX_SCREEN_ROWS)
         page = data_table(columns, operations, note=note)
         yield Section("Operations", (Detail((page,), (screen,)),), anchor="operations")
 
@@ -220,7 +222,7 @@ def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> It
         ),
         Column("Files", lambda row: _files(*row, links)),
     )
-    body = data_table(columns, pairs[:_MANY], left=max(0, len(pairs) - _MANY))
+    body = data_table(columns, pairs[:_MAX_PAGE_ROWS], left=max(0, len(pairs) - _MAX_PAGE_ROWS))
     headline = f"{plural(len(pairs), 'attempt')} with their files"
     yield Section("Attempts", (Detail((body,), (), "Attempts"),), headline, anchor="attempts", repeats=True)
 

@@ -28,10 +28,10 @@ from profkit.reporting.views.kernels.cases import ratio, short_name
 
 _DECADE = 10.0  # values that span more than that stand on a logarithmic axis
 _ROOM = 1.15  # free above and below the curves of a logarithmic axis
-_LEAST_EDGE = 0.05  # of a time: an interval down to 0 has no end on a logarithmic axis
-_MOST_CHARTS = 30  # five operations in both directions and three dtypes
+_MIN_EDGE = 0.05  # of a time: an interval down to 0 has no end on a logarithmic axis
+_MAX_CHARTS = 30  # five operations in both directions and three dtypes
 _DASHED = "dashed: the least time by the roofline"
-LEAST = "Roof"
+ROOF = "Roof"
 
 
 def axes_section(document: SweepDocument, marks: Mapping[str, Span]) -> Iterator[Section]:
@@ -61,7 +61,7 @@ def _of_axis(
     own = [(group, means_along(group, axis, document.roofs)) for group in groups]
     drawn = [(group.title, means) for group, means in own if means.values]
     if drawn:
-        charts = tuple(_chart(title, means, marks) for title, means in drawn[:_MOST_CHARTS])
+        charts = tuple(_chart(title, means, marks) for title, means in drawn[:_MAX_CHARTS])
         yield ChartGroup(charts, _legend([means for _, means in drawn], len(charts), marks), repeats=True)
     if len(groups) > 1:
         tables = tuple(block for group, means in own for block in _table(means, f"{group.title}, by {axis}"))
@@ -124,7 +124,7 @@ def _chart(title: str, means: AxisMeans, marks: Mapping[str, Span]) -> Chart:
         drawn += _bands(means, name, f"area held w{(marks[name].series or 0) % 8 + 1}")
     if means.least is not None:
         roof = tuple(zip(values, means.least, strict=True))
-        drawn.append(Line(roof, "roof", f"{LEAST}: {_told(means, means.least)}"))
+        drawn.append(Line(roof, "roof", f"{ROOF}: {_told(means, means.least)}"))
     for name, own in means.times.items():
         series = f"w{(marks[name].series or 0) % 8 + 1}"
         drawn.append(Line(tuple(zip(values, own, strict=True)), f"curve {series}", label=marks[name].text))
@@ -151,7 +151,7 @@ def _bands(means: AxisMeans, name: str, style: str) -> Iterator[Area]:
     places = list(zip(values, means.times[name], widths, strict=False))
     for known, stretch in groupby(places, key=lambda place: place[2] is not None):
         edges = tuple(
-            (at, time * max(_LEAST_EDGE, 1 - (half or 0.0)), time * (1 + (half or 0.0)))
+            (at, time * max(_MIN_EDGE, 1 - (half or 0.0)), time * (1 + (half or 0.0)))
             for at, time, half in stretch
         )
         if known and len(edges) > 1:

@@ -21,9 +21,9 @@ from profkit.reporting.views.summaries.parts import (
 )
 
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
-_MOST_DEVICES = 8  # that are told apart
+_MAX_DEVICES = 8  # that are told apart
 _TOLD = 0.1  # of the time: a wait that the headline tells
-_MOST = 6  # ranges and calls in a table: the largest are what anybody looks for
+_MAX_ROWS = 6  # ranges and calls in a table: the largest are what anybody looks for
 
 
 def gpu_text(facts: ConcernFacts) -> SummaryText | None:
@@ -91,9 +91,9 @@ def _range_table(trace: GpuTrace) -> DataTable:
             str(entry.kernels),
             format_quantity(entry.gpu_seconds, "s"),
         )
-        for entry in marked[:_MOST]
+        for entry in marked[:_MAX_ROWS]
     ]
-    more = len(marked) - _MOST
+    more = len(marked) - _MAX_ROWS
     note = f"and {plural(more, 'further range')}" if more > 0 else ""
     return named_table("Marked ranges", ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
 
@@ -101,7 +101,7 @@ def _range_table(trace: GpuTrace) -> DataTable:
 def _call_table(trace: GpuTrace) -> DataTable:
     rows = [
         (shorten(call.name, 40), str(call.calls), format_quantity(call.seconds, "s"))
-        for call in sorted(trace.api, key=lambda call: -call.seconds)[:_MOST]
+        for call in sorted(trace.api, key=lambda call: -call.seconds)[:_MAX_ROWS]
     ]
     return named_table("The host's calls", ("function", "calls", "time"), rows)
 
@@ -139,7 +139,7 @@ def _notes(trace: GpuTrace) -> Iterator[str]:
     else:
         yield "No region is marked and no loop takes most of it: the whole trace counts, set-up included."
     each = trace.communication.by_device if trace.communication is not None else ()
-    for one in each[:_MOST_DEVICES] if len(each) > 1 else ():
+    for one in each[:_MAX_DEVICES] if len(each) > 1 else ():
         seconds, exposed = format_quantity(one.seconds, "s"), format_quantity(one.exposed, "s")
         waits = (
             f", {format_quantity(one.waiting, 's')} waiting for another GPU"

@@ -28,7 +28,7 @@ from profkit.reporting.views.summaries.parts import (
 _OPERATOR = 32  # characters of an operator's name
 _PSTATS_ROWS = 20  # as many as the guides to cProfile print
 _ROWS = 5  # of modules and lines: below these the rest is small change
-_LEAST = 0.001  # share below which a function is not worth a row: a hundred of them are still a tenth
+_MIN_SHARE = 0.001  # share below which a function is not worth a row: a hundred of them are still a tenth
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
 _ENOUGH_SAMPLES = 100
 
@@ -201,7 +201,7 @@ def _profile_table(profile: Profile) -> DataTable:
             format_quantity(float(spot.calls), "count") if spot.calls is not None else NOTHING,
         )
         for spot in spots[: _ROWS if what == "module" else TOP_ROWS]
-        if size(spot) > _LEAST * profile.total
+        if size(spot) > _MIN_SHARE * profile.total
     ]
     note = f"of {format_quantity(profile.total, profile.unit)}"
     if threads:

@@ -44,7 +44,7 @@ from profkit.reporting.views.summaries.parts import (
 )
 
 _LARGE = 10.0  # % of the window: below, naming the largest part of the idle time explains nothing
-_MOST_COUNTERS = 40  # in a table: an M1 has 32 counters, later chips 86 and more
+_MAX_COUNTERS = 40  # in a table: an M1 has 32 counters, later chips 86 and more
 
 
 # ---------------------------------------------------------------- time
@@ -203,9 +203,9 @@ def _counter_table(metal: MetalTrace) -> DataTable:
             *(_number_cell(value, counter.unit) for value in (counter.mean, counter.least, counter.most)),
             str(counter.samples),
         )
-        for counter in known[:_MOST_COUNTERS]
+        for counter in known[:_MAX_COUNTERS]
     ]
-    rest = len(known) - _MOST_COUNTERS
+    rest = len(known) - _MAX_COUNTERS
     note = f"and {rest} further counters in run.json" if rest > 0 else ""
     titles = ("counter", "at work", "mean", "least", "most", "samples")
     return named_table("All counters, of the whole device", titles, rows, note)
