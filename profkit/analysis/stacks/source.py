@@ -11,6 +11,33 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
+from profkit.analysis.stacks.expressions import (
+    appended_row,
+    applies_by_rows,
+    base_name,
+    bound_names,
+    calls_in,
+    compared_with,
+    constant_powers,
+    continues_at_once,
+    costs_to_make,
+    cut_itself,
+    does_nothing,
+    filtered_table,
+    has_constant_arguments,
+    is_array_arithmetic,
+    is_true,
+    label_lookup,
+    loop_targets,
+    looped_items,
+    makes_batch_of_one,
+    names_looked_at,
+    names_of_item,
+    only_looks,
+    product_factor,
+    spans_line,
+    unused_vectors,
+)
 from profkit.analysis.stacks.line_counts import first_line, nodes_at, statement_at
 from profkit.analysis.stacks.searches import COMPREHENSIONS as _COMPREHENSIONS
 from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
@@ -59,7 +86,6 @@ _TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
 _OF_BUILTINS = frozenset({"sum", "max", "min", "any", "all", "sorted"})
-_MAX_LABELS = 3  # labels
 _OF_ARRAYS = re.compile(
     r"numpy\.(\w+\.(at|reduce|accumulate|reduceat)|linalg\.\w+|dot|matmul|sort|argsort|unique|bincount|concatenate|stack"
     r"|cumsum|interp|convolve|fft\.\w+|searchsorted|histogram)"
@@ -141,7 +167,7 @@ class _Source:
         self.nodes = [node for node, _ in self.owned]
         self.functions = [node for node in self.nodes if isinstance(node, _FUNCTIONS)]
         self.replaced = replaced_in(self.owned)
-        self.by_rows = [one for one in self.nodes if isinstance(one, ast.Call) and _by_rows(one)]
+        self.by_rows = [one for one in self.nodes if isinstance(one, ast.Call) and applies_by_rows(one)]
         self._at: dict[int, tuple[ast.AST, ...]] = {}
         self.modules: dict[str, str] = {}  # name in the file -> dotted name of what was imported
         self.patterns: dict[str, str] = {}  # name of a compiled pattern -> its text
@@ -184,7 +210,7 @@ class _Source:
     def modules_at(self, around: Sequence[ast.AST]) -> Mapping[str, str]:
         """Return what was imported, without names that the function around binds anew."""
         function = around[0] if around and isinstance(around[0], _FUNCTIONS) else None
-        bound = _bound_names(function) if function is not None else set()
+        bound = bound_names(function) if function is not None else set()
         return {name: module for name, module in self.modules.items() if name not in bound}
 
     def around(self, line: int) -> list[ast.AST]:
@@ -219,7 +245,7 @@ class _Source:
             if isinstance(node, ast.For) and node.lineno == line and (name := _dotted(node.iter)):
                 yield Construct("iterates", name)
         for node in around:
-            yield from _items(node)
+            yield from looped_items(node)
         yield from self._paged(line, around)
         if isinstance(function, ast.AsyncFunctionDef):
             yield Construct("coroutine", function.name)
@@ -251,7 +277,7 @@ class _Source:
     def _paged(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
         """What the line takes in pages: `for row in page` in a loop over pages, and a slice of what a call gives."""
         loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor))]
-        pages = {name for node in loops if node.lineno != line for name in _targets(node)}
+        pages = {name for node in loops if node.lineno != line for name in loop_targets(node)}
         for node in loops:
             if node.lineno == line and isinstance(node.iter, ast.Name) and node.iter.id in pages:
                 yield Construct("paged", node.iter.id)
@@ -278,7 +304,7 @@ class _Source:
             calls_later = any(
                 isinstance(node, ast.Call) for each in loop.body[at + 1 :] for node in ast.walk(each)
             )
-            if (name := _rest_of_itself(one)) and (
+            if (name := cut_itself(one)) and (
                 one.lineno == line or (loop.lineno == line and not calls_later)
             ):
                 yield Construct("shift", name, f"rest {one.lineno}")
@@ -302,7 +328,7 @@ class _Source:
     def _called_elsewhere(self, line: int, function: ast.AST | None) -> Iterator[str]:
         """Last names of what the line calls, and another line of the same function, or of the top level, does too."""
         here = [node for node in self._statement(line) if isinstance(node, ast.Call)]
-        others = {self._last_name(node) for node in _calls_in(function or self.tree) if node not in here}
+        others = {self._last_name(node) for node in calls_in(function or self.tree) if node not in here}
         yield from dict.fromkeys(name for one in here if (name := self._last_name(one)) in others and name)
 
     def _last_name(self, call: ast.Call) -> str:
@@ -322,14 +348,14 @@ class _Source:
                 if not isinstance(operator, (ast.In, ast.NotIn)):
                     continue
                 if isinstance(right, ast.Attribute) and right.attr == "values":
-                    yield Construct("contains", _base_of(right.value), "array")
+                    yield Construct("contains", base_name(right.value), "array")
                 if name := _dotted(right):
                     yield Construct("contains", name)
                 elif isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute):
                     if right.func.attr == "values" and (name := _dotted(right.func.value)):
                         yield Construct("contains", name, "values")
                     elif right.func.attr in ("to_numpy", "tolist", "unique", "to_list"):
-                        yield Construct("contains", _base_of(right.func.value), "array")
+                        yield Construct("contains", base_name(right.func.value), "array")
                 elif isinstance(right, ast.Call) and (kind := _dotted(right.func)) in _CONTAINERS:
                     yield Construct("contains-made", kind, ast.unparse(right)[:60])
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -339,15 +365,15 @@ class _Source:
         elif isinstance(node, ast.Assign):
             yield from self._growth(node)
             if isinstance(node.value, ast.Call) and self.name_of(node.value.func) == "numpy.linalg.svd":
-                yield from _unused_vectors(node, function or self.tree)
+                yield from unused_vectors(node, function or self.tree)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            yield from _power(node.left, node.right)
+            yield from constant_powers(node.left, node.right)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            yield Construct("product", _factor(node.left), _factor(node.right))
-        elif isinstance(node, ast.Subscript) and (compared := _compared(node)):
-            yield Construct("mask", _table_of(node), compared)
-        elif isinstance(node, ast.Subscript) and _labels(node) is not None:
-            yield Construct("lookup", _dotted(node.value.value), _labels(node) or "")  # type: ignore[attr-defined]
+            yield Construct("product", product_factor(node.left), product_factor(node.right))
+        elif isinstance(node, ast.Subscript) and (compared := compared_with(node)):
+            yield Construct("mask", filtered_table(node), compared)
+        elif isinstance(node, ast.Subscript) and label_lookup(node) is not None:
+            yield Construct("lookup", _dotted(node.value.value), label_lookup(node) or "")  # type: ignore[attr-defined]
             if in_loop:
                 yield Construct("element", _dotted(node.value.value), "loc")  # type: ignore[attr-defined]
         elif isinstance(node, ast.Subscript) and in_loop and not isinstance(node.slice, ast.Slice):
@@ -390,18 +416,18 @@ class _Source:
     def _of_one(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
         """What the line calls with a batch of a single item of the loop, which needs no result of another item."""
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
-        known = _of_this_item(loops[-1], line)
+        known = names_of_item(loops[-1], line)
         for node in self._statement(line) if known else ():
             if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
                 continue
             given = node.args[0]
-            one_item = _makes_one(given)
+            one_item = makes_batch_of_one(given)
             if not one_item and not isinstance(given, ast.Name):
                 continue
             loads = {one.id for one in ast.walk(given) if isinstance(one, ast.Name)}
             # what is an attribute may change with each item
             held = "self" in loads
-            bound = _bound_names(loops[-1]) - known
+            bound = bound_names(loops[-1]) - known
             if loads & known and not loads & bound and not held and (name := self.name_of(node.func)):
                 yield Construct("of-one" if one_item else "of-item", name)
 
@@ -412,7 +438,7 @@ class _Source:
             if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
                 loads = self._made_of(node.args[0])
                 if (
-                    _makes_one(node.args[0])
+                    makes_batch_of_one(node.args[0])
                     and loads
                     and loads <= given
                     and (name := self.name_of(node.func))
@@ -435,9 +461,9 @@ class _Source:
         names = [self._last_name(one) for one in asked]
         if asked and not any(name in _ASKS for name in names):
             return
-        if not asked and (isinstance(loop.test, ast.Constant) or not _does_nothing(loop.body)):
+        if not asked and (isinstance(loop.test, ast.Constant) or not does_nothing(loop.body)):
             return
-        if all(_only_looks(one) for one in loop.body):
+        if all(only_looks(one) for one in loop.body):
             yield Construct(
                 "spin", next((name for name in names if name in _ASKS), ""), ast.unparse(loop.test)[:60]
             )
@@ -449,9 +475,9 @@ class _Source:
             asked: ast.AST | None = None
             if isinstance(one, ast.Try):
                 last = at == len(loop.body) - 1
-                idle = (each for each in one.handlers if _does_nothing(each.body))
-                again, asked = [each for each in idle if last or _continues(each.body)], one.body[0]
-            elif isinstance(one, ast.If) and _continues(one.body) and not one.orelse:
+                idle = (each for each in one.handlers if does_nothing(each.body))
+                again, asked = [each for each in idle if last or continues_at_once(each.body)], one.body[0]
+            elif isinstance(one, ast.If) and continues_at_once(one.body) and not one.orelse:
                 again, asked = [one], one.test
             elif isinstance(one, ast.If) and at == len(loop.body) - 1 and not one.orelse:
                 asked = one.test  # where it is not so, the loop begins again
@@ -462,8 +488,8 @@ class _Source:
                 yield Construct("idle", method)
             if again and method and asked is not None:
                 heads = [each.lineno for each in again if isinstance(each, ast.ExceptHandler)]
-                rests = line in heads or any(_is_in(part, line) for each in again for part in each.body)
-                if rests or line in (loop.lineno, one.lineno) or _is_in(asked, line):
+                rests = line in heads or any(spans_line(part, line) for each in again for part in each.body)
+                if rests or line in (loop.lineno, one.lineno) or spans_line(asked, line):
                     yield Construct("spin", method, ast.unparse(loop.test)[:60])
                 if rests:
                     yield Construct("idle", method)
@@ -500,7 +526,7 @@ class _Source:
     def _growth(self, node: ast.Assign) -> Iterator[Construct]:
         target, value = _dotted(node.targets[0]), node.value
         if not target:
-            if longer := _row_behind_the_last(node.targets[0]):
+            if longer := appended_row(node.targets[0]):
                 yield Construct("grow", longer, "loc")
             return
         if isinstance(value, ast.BinOp):
@@ -530,328 +556,39 @@ class _Source:
             yield Construct("shift", base, method)
         if method in _ELEMENTS and isinstance(node.func, ast.Attribute):
             yield Construct("element", base, method)
-        if _by_rows(node):
+        if applies_by_rows(node):
             yield Construct("element", base, "apply")
-        if name in _OF_BUILTINS and first is not None and _is_of_arrays(first):
+        if name in _OF_BUILTINS and first is not None and is_array_arithmetic(first):
             for each in dict.fromkeys(_names_in(first)):
                 yield Construct("builtin", each, name)
         if name == "sum" and len(node.args) == 2 and isinstance(node.args[1], (ast.List, ast.Tuple)):
             yield Construct("grow", _dotted(node.args[0]), "sum")
         if name == "numpy.power" and len(node.args) == 2:
-            yield from _power(*node.args)
+            yield from constant_powers(*node.args)
         if name in ("numpy.dot", "numpy.matmul", "numpy.inner") and len(node.args) == 2:
-            yield Construct("product", *map(_factor, node.args))
+            yield Construct("product", *map(product_factor, node.args))
         elif method == "dot" and len(node.args) == 1 and isinstance(node.func, ast.Attribute):
-            yield Construct("product", _factor(node.func.value), _factor(node.args[0]))
-        if method in _LOGS and base and any(_is_made(one) for one in node.args):
+            yield Construct("product", product_factor(node.func.value), product_factor(node.args[0]))
+        if method in _LOGS and base and any(costs_to_make(one) for one in node.args):
             within = {id(one) for argument in node.args for one in ast.walk(argument)}
             others = (one for one in self._statement(node.lineno) if id(one) not in within)
-            names = _looked_at(*node.args) - _looked_at(
+            names = names_looked_at(*node.args) - names_looked_at(
                 *(one for one in others if isinstance(one, ast.Call)), deep=False
             )
             yield Construct("log", method, " ".join(sorted(names)))
-        if any(one.arg == "flush" and _is_true(one.value) for one in node.keywords):
+        if any(one.arg == "flush" and is_true(one.value) for one in node.keywords):
             yield Construct("flushes", name)
         if name in ("time.sleep", "asyncio.sleep"):
             yield Construct("sleep", name, ast.unparse(first) if isinstance(first, ast.Constant) else "")
         if method in _MATCHES and (base in self.patterns or name.startswith("re.")):
             yield Construct("pattern", self.patterns.get(base) or _first_text(node) or "", method)
         if name:
-            yield Construct("call", name, "constant" if _is_constant(node, function) else "")
-
-
-def _items(loop: ast.AST) -> Iterator[Construct]:
-    """Yield what a loop goes through by single items, and how they are called: `for x in values`, or enumerated."""
-    generators = loop.generators if isinstance(loop, _COMPREHENSIONS) else [loop]
-    for one in generators:
-        if not isinstance(one, (ast.For, ast.comprehension)):
-            continue
-        values, item = one.iter, one.target
-        if isinstance(values, ast.Call) and _dotted(values.func) == "enumerate" and values.args:
-            values = values.args[0]
-            item = item.elts[-1] if isinstance(item, ast.Tuple) else item
-        if isinstance(item, ast.Name) and _dotted(values):
-            yield Construct("item", item.id, _dotted(values))
-
-
-def _is_of_arrays(value: ast.AST) -> bool:
-    """Return whether a value is arithmetic on names and parts of them: what it holds is what an array of that
-    name holds.
-    """
-    plain = (ast.Name, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Subscript, ast.Slice, ast.Tuple)
-    marks = (ast.operator, ast.unaryop, ast.expr_context)
-    return all(
-        isinstance(one, (*plain, *marks))
-        or (isinstance(one, ast.Attribute) and (one.attr in ("T", "values") or _dotted(one.value) == "self"))
-        for one in ast.walk(value)
-    )
-
-
-def _unused_vectors(node: ast.Assign, scope: ast.AST) -> Iterator[Construct]:
-    """Yield the singular vectors of a decomposition of which only the first columns or rows are used, or none."""
-    target, call = node.targets[0], node.value
-    if not isinstance(target, ast.Tuple) or not isinstance(call, ast.Call) or not call.args or call.keywords:
-        return
-    parts = [
-        one.value for one in ast.walk(scope) if isinstance(one, ast.Subscript) and _has_an_end(one.slice)
-    ]
-    for axis, name in enumerate((target.elts[0], target.elts[-1])):
-        loads = [
-            one
-            for one in ast.walk(scope)
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == _dotted(name)
-        ]
-        if all(any(one is part for part in parts) for one in loads):
-            yield Construct("vectors", _dotted(name), f"{_dotted(call.args[0])} {axis}")
-
-
-def _has_an_end(key: ast.AST) -> bool:
-    slices = key.elts if isinstance(key, ast.Tuple) else [key]
-    return any(isinstance(one, ast.Slice) and one.upper is not None for one in slices)
-
-
-def _targets(loop: ast.For | ast.AsyncFor) -> Iterator[str]:
-    """Yield the names that a loop sets to its items."""
-    yield from (node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name))
-
-
-def _compared(node: ast.Subscript) -> str:
-    """Return what a table's own rows are compared with to choose some of them: `day` of `rows[rows["day"] == day]`.
-
-    Also of several conditions that are joined, and of `rows.loc[rows["day"] == day, "price"]`.
-    """
-    by_label = isinstance(node.value, ast.Attribute) and node.value.attr == "loc"
-    mask = node.slice.elts[0] if by_label and isinstance(node.slice, ast.Tuple) else node.slice
-    if not _table_of(node) or not isinstance(node.ctx, ast.Load):
-        return ""
-    return next((name for one in _conditions(mask) if (name := _equal_to(one))), "")
-
-
-def _table_of(node: ast.Subscript) -> str:
-    """Return the table that an index chooses rows of, by itself or by `.loc`."""
-    base = node.value
-    return _dotted(base.value if isinstance(base, ast.Attribute) and base.attr == "loc" else base)
-
-
-def _conditions(mask: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a mask that all have to hold."""
-    if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd):
-        yield from _conditions(mask.left)
-        yield from _conditions(mask.right)
-    else:
-        yield mask
-
-
-def _equal_to(test: ast.AST) -> str:
-    """Return the name that a column is compared with; empty for any other test."""
-    if not isinstance(test, ast.Compare) or not all(isinstance(one, ast.Eq) for one in test.ops):
-        return ""
-    # numpy: `values[groups == group]` compares another array of the same length
-    column = _dotted(test.left.value if isinstance(test.left, ast.Subscript) else test.left)
-    return _dotted(test.comparators[0]) if column else ""
-
-
-def _base_of(node: ast.AST) -> str:
-    """`table` of `table["id"]`, or the name itself."""
-    return _dotted(node.value if isinstance(node, ast.Subscript) else node)
-
-
-def _rest_of_itself(statement: ast.stmt) -> str:
-    """Return the name that a statement makes to be its own rest: `text` of `text = text[end:]`; else an empty text."""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Subscript):
-        return ""
-    name, cut = _dotted(statement.targets[0]), statement.value.slice
-    of_itself = _dotted(statement.value.value) == name
-    return (
-        name
-        if of_itself and isinstance(cut, ast.Slice) and cut.lower is not None and cut.upper is None
-        else ""
-    )
-
-
-def _is_true(value: ast.AST) -> bool:
-    return isinstance(value, ast.Constant) and value.value is True
-
-
-def _by_rows(call: ast.Call) -> bool:
-    """Return whether a call is `frame.apply(..., axis=1)`."""
-    along = any(
-        one.arg == "axis" and isinstance(one.value, ast.Constant) and one.value.value in (1, "columns")
-        for one in call.keywords
-    )
-    return along and isinstance(call.func, ast.Attribute) and call.func.attr == "apply"
-
-
-def _of_this_item(loop: ast.AST, line: int) -> set[str]:
-    """Names that before a line of a loop depend on nothing but its item; empty where the loop may end early.
-
-    A name that is bound twice, or from one that the loop binds later, may come from the item before.
-    """
-    if isinstance(loop, _COMPREHENSIONS):
-        return _names_in(*(one.target for one in loop.generators))
-    if not isinstance(loop, ast.For) or any(
-        isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(loop)
-    ):
-        return set()
-    known = _names_in(loop.target)
-    bound = [name for one in loop.body for name in _stores(one)]
-    for one in loop.body:
-        if one.lineno >= line:
-            break
-        if isinstance(one, ast.Assign) and all(isinstance(each, ast.Name) for each in one.targets):
-            names = _names_in(*one.targets)
-            given = {each.id for each in ast.walk(one.value) if isinstance(each, ast.Name)}
-            if given <= known | (given - set(bound)) and all(bound.count(name) == 1 for name in names):
-                known |= names
-    return known - {name for name in known if bound.count(name) > 1}
-
-
-def _stores(node: ast.AST) -> list[str]:
-    return [
-        one.id for one in ast.walk(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
-    ]
-
-
-def _makes_one(argument: ast.AST) -> bool:
-    """Whether an argument is a batch of one item: `[row]`, `row[None]`, `row.unsqueeze(0)`, `row.reshape(1, -1)`."""
-    if isinstance(argument, ast.List):
-        return len(argument.elts) == 1 and not isinstance(argument.elts[0], ast.Starred)
-    if isinstance(argument, ast.Subscript):
-        key = argument.slice.elts[0] if isinstance(argument.slice, ast.Tuple) else argument.slice
-        new = (isinstance(key, ast.Constant) and key.value is None) or _dotted(key).endswith(".newaxis")
-        return new or _is_one_long(key)
-    if not isinstance(argument, ast.Call) or not isinstance(argument.func, ast.Attribute):
-        return False
-    numbers = [one.value if isinstance(one, ast.Constant) else None for one in argument.args]
-    method = argument.func.attr
-    return (method == "unsqueeze" and numbers == [0]) or (
-        method in ("reshape", "view") and len(numbers) > 1 and numbers[0] == 1
-    )
-
-
-def _is_one_long(key: ast.AST) -> bool:
-    """Return whether a slice is `n:n + 1`."""
-    if not isinstance(key, ast.Slice) or key.lower is None or not isinstance(key.upper, ast.BinOp):
-        return False
-    last, step = key.upper, key.upper.right
-    one_more = isinstance(last.op, ast.Add) and isinstance(step, ast.Constant) and step.value == 1
-    return one_more and ast.dump(last.left) == ast.dump(key.lower)
-
-
-def _factor(node: ast.expr) -> str:
-    """Return the array of a product: `self.w` of `self.w.T`."""
-    return _dotted(node.value if isinstance(node, ast.Attribute) and node.attr == "T" else node)
-
-
-def _power(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:
-    """Yield an operand to the power of a number that is written there."""
-    sign = "-" if isinstance(exponent, ast.UnaryOp) and isinstance(exponent.op, ast.USub) else ""
-    number = exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent
-    value = number.value if isinstance(number, ast.Constant) else None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        names = [name for one in ast.walk(base) if (name := _dotted(one))]
-        yield from (Construct("power", name, f"{sign}{value}") for name in dict.fromkeys(names))
-
-
-def _labels(node: ast.Subscript) -> str | None:
-    """Return the name that `name.loc[...]` looks up, empty for labels that are written there; None of anything else."""
-    base, key = node.value, node.slice
-    if not (isinstance(base, ast.Attribute) and base.attr == "loc" and _dotted(base.value)):
-        return None
-    if isinstance(node.ctx, ast.Store):
-        return None
-    key = key.elts[0] if isinstance(key, ast.Tuple) and key.elts else key
-    if isinstance(key, ast.List):
-        few = len(key.elts) <= _MAX_LABELS and not any(isinstance(one, ast.Starred) for one in key.elts)
-        return "" if few else None
-    return "" if isinstance(key, ast.Constant) else _dotted(key) or None
-
-
-def _is_made(argument: ast.AST) -> bool:
-    """Return whether an argument of a message costs something to make: a call, a text put together."""
-    return any(isinstance(one, (ast.Call, ast.FormattedValue, ast.BinOp)) for one in ast.walk(argument))
-
-
-def _looked_at(*nodes: ast.AST, deep: bool = True) -> set[str]:
-    """Return the last names of what is called, and of attributes, which may be properties."""
-    every = (one for node in nodes for one in (ast.walk(node) if deep else [node]))
-    called = (one.func if isinstance(one, ast.Call) else one for one in every)
-    return {
-        one.attr if isinstance(one, ast.Attribute) else one.id
-        for one in called
-        if isinstance(one, (ast.Attribute, ast.Name))
-    }
-
-
-def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls in a function's or a module's own code, not in functions that are defined in it."""
-    for node in ast.iter_child_nodes(scope):
-        if isinstance(node, ast.Call):
-            yield node
-        if not isinstance(node, (*_FUNCTIONS, ast.Lambda)):
-            yield from _calls_in(node)
-
-
-def _does_nothing(body: list[ast.stmt]) -> bool:
-    """Return whether statements only go on, or look whether it is time to end."""
-    return all(isinstance(one, (ast.Pass, ast.Continue)) or _only_ends(one) for one in body)
-
-
-def _only_ends(one: ast.stmt) -> bool:
-    ends = isinstance(one, ast.If) and all(isinstance(each, (ast.Return, ast.Break)) for each in one.body)
-    return ends and isinstance(one, ast.If) and not one.orelse
-
-
-def _row_behind_the_last(target: ast.AST) -> str:
-    """Return the frame that `frame.loc[len(frame)] = ...` makes longer; else an empty text."""
-    of = target.value if isinstance(target, ast.Subscript) else None
-    key = target.slice if isinstance(target, ast.Subscript) else None
-    if not isinstance(of, ast.Attribute) or of.attr != "loc" or not isinstance(key, ast.Call) or not key.args:
-        return ""
-    name = _dotted(of.value)
-    return name if _dotted(key.func) == "len" and _dotted(key.args[0]) == name else ""
-
-
-def _is_in(node: ast.AST, line: int) -> bool:
-    return getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", 0) or 0)
-
-
-def _continues(body: list[ast.stmt]) -> bool:
-    return isinstance(body[-1], ast.Continue) and _does_nothing(body)
-
-
-def _only_looks(statement: ast.stmt) -> bool:
-    """Whether a statement of a loop keeps nothing but local names, and does anything else only where a test says so."""
-    if isinstance(statement, ast.Assign):
-        return all(isinstance(one, ast.Name) for one in statement.targets)
-    return isinstance(statement, (ast.Pass, ast.Continue, ast.If))
+            yield Construct("call", name, "constant" if has_constant_arguments(node, function) else "")
 
 
 def _first_text(call: ast.Call) -> str | None:
     value = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
     return value[:LONGEST_TEXT] if isinstance(value, str) else None
-
-
-def _bound_names(function: ast.AST) -> set[str]:
-    """Return the names that a function binds: its arguments and what it assigns."""
-    names = {
-        one.id
-        for one in ast.walk(function)
-        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
-    }
-    return names | {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)}
-
-
-def _is_constant(call: ast.Call, function: ast.AST | None) -> bool:
-    """Return whether all arguments are literals, or names that the function does not bind."""
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    if not given or function is None:
-        return False
-    bound = _bound_names(function)
-    return all(
-        isinstance(one, ast.Constant) or (bool(name := _dotted(one)) and name.partition(".")[0] not in bound)
-        for one in given
-    )
 
 
 def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Source) -> int | None:
