@@ -12,22 +12,22 @@ from typer.core import TyperCommand, TyperGroup
 
 # The line that `--help` has of each verb: the first of what the verb says itself.
 VERBS = {
-    "profile": "Run a workload under every instrument this machine has, and judge what they say.",
-    "record": "Run a workload under one profiler, with profkit's own recipe for it.",
-    "summarize": "Read reports and show what is in them.",
-    "check": "Judge a report or a run by its targets.",
-    "compare": "Show what differs between two runs or two versions, whether it is real, and why.",
-    "bisect": "Find the commit that made a command slower by alternating runs of commits.",
-    "gate": "Write the workflow that compares this repository's benchmarks in each pull request.",
+    "profile": "Profile a program with every profiler that works here; show where the time goes and what to change.",
+    "record": "Record a program with one profiler, with settings that profkit has tested.",
+    "summarize": "Show what is in a run or in the report of any supported profiler.",
+    "check": "Check a run or a report against its targets; exit 1 if one fails.",
+    "compare": "Compare two runs or two versions: what changed, whether the change is real, and why.",
+    "bisect": "Find the commit that made a command slower; runs of the commits alternate.",
+    "gate": "Write a CI workflow that compares this repository's benchmarks in each pull request.",
     "report": "Export a run or a report as HTML, Markdown, JSON or JUnit.",
-    "nightly": "Profile a set of workloads, compare each with its past, and report what changed.",
-    "mcp": "Serve profile, summarize, compare, check and doctor to a coding agent, by the Model Context Protocol.",
-    "doctor": "Try every tool with a tiny measurement and say what it can do here.",
-    "sweep": "Check and time operations over a grid of shapes, in every implementation, and show who wins where.",
-    "evaluate": "Test kernels against PyTorch: is each one correct, and how many times as fast?",
-    "generate": "Let a language model write kernels: each is tested, timed and profiled, and it gets the result.",
-    "scrub": "Copy a report in text, or a run, without host, user, command line and paths.",
-    "history": "Runs over time, in one SQLite file: reports/history.sqlite, or as --history or PROFKIT_HISTORY says.",
+    "nightly": "Profile a set of workloads, compare each with its history, and report what changed.",
+    "mcp": "Offer profile, summarize, compare, check and doctor to a coding agent (Model Context Protocol).",
+    "doctor": "Test every tool with a tiny measurement; show what works on this machine and how to fix the rest.",
+    "sweep": "Check and time operations over a grid of shapes in several implementations; show which is fastest where.",
+    "evaluate": "Test kernels against PyTorch: is each one correct, and is it faster?",
+    "generate": "Let a language model write kernels; each is tested, timed and profiled, and it gets the result.",
+    "scrub": "Copy a run or a text report without host names, user names, command lines and paths.",
+    "history": "Store runs over time in one SQLite file, and show their trends.",
 }
 HIDDEN = {"run": "evaluate"}  # as the guide of BackendBench calls it
 
@@ -209,7 +209,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def version_option(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
 ) -> None:
     """Carry the option that belongs to no verb."""
     if version:

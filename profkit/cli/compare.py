@@ -25,67 +25,77 @@ EXAMPLES = {
     "compare": """
 Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_mlp-cpu
 
-Two versions, run in turn:  profkit compare --base main -- python bench.py
+Two versions, whose runs alternate:  profkit compare --base main -- python bench.py
 
-A pull request, all workloads of a nightly's file:  profkit compare --suite nightly.yaml --base main --output report
+A pull request, with all workloads of a nightly file:  profkit compare --suite nightly.yaml --base main --output report
 
 Two commands:  profkit compare --a 'python old.py' --b 'python new.py'
 
 Two evaluations of kernels:  profkit compare BASELINE CANDIDATE
 
-Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
-must not be compared; 2 an input that cannot be read; 4 a version does not run. Of a suite 5 where nothing was decided,
-with --strict where any workload is open.
+Exit codes: 0 the same, faster, or different only in metrics that do not decide; 1 slower; 5 undecided, or the two must
+not be compared; 2 an input cannot be read; 4 a version does not run. A suite ends with 5 if nothing could be decided;
+with --strict if any workload is undecided.
 """,
     "bisect": """
 Example:  profkit bisect v1.2 HEAD -- python bench.py
 
 With a build:  profkit bisect v1.2 HEAD --setup 'make -j8' -- ./bench
 
-Exit codes: 0 a commit was found, or several that made it together; 5 both ends are the same, or it cannot be decided;
-2 wrong usage; 4 the command fails at one of both ends; 130 interrupted.
+Exit codes: 0 a commit was found, or several that caused it together; 5 both ends are equally fast, or it cannot be
+decided; 2 wrong usage; 4 the command fails at one of the ends; 130 interrupted.
 """,
 }
 
 
-VERSIONS = "Two versions, run in turn"
+VERSIONS = "Comparing two versions"
 
 
 def compare(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Two runs or reports; with --base the command, after `--`.",
+            help="Two runs or reports; with --base the command after `--`.",
             metavar="BASELINE CANDIDATE | -- COMMAND",
         ),
     ] = None,
-    base: Annotated[str | None, option(VERSIONS, "This commit and the files as they are, in turn.")] = None,
-    head: Annotated[str | None, option(VERSIONS, "The commit in question (default: the files).")] = None,
-    a: Annotated[str | None, option(VERSIONS, "A command to start from.")] = None,
-    b: Annotated[str | None, option(VERSIONS, "The command in question.")] = None,
-    setup: Annotated[str | None, option(VERSIONS, "Run in each checkout before its first run.")] = None,
-    suite: Annotated[
-        Path | None, option(VERSIONS, "All workloads of this nightly's file.", "FILE.yaml")
+    base: Annotated[
+        str | None, option(VERSIONS, "Compare this commit with the working tree (or --head).")
     ] = None,
-    budget: Annotated[float, option(VERSIONS, "Seconds for all pairs of one workload.", min=1.0)] = 60.0,
-    sampling: Annotated[float, option(VERSIONS, "Seconds that one process samples.", min=0.01)] = 1.0,
-    timeout: Annotated[float | None, option(VERSIONS, "Seconds for one process.")] = None,
-    cause: Annotated[bool, option(VERSIONS, "Where they differ, look for the reason.")] = True,
-    quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
-    force: Annotated[bool, option(None, "Compare although the two are not alike.", None, "--force")] = False,
+    head: Annotated[str | None, option(VERSIONS, "The newer commit (default: the working tree).")] = None,
+    a: Annotated[str | None, option(VERSIONS, "The command of the old version.")] = None,
+    b: Annotated[str | None, option(VERSIONS, "The command of the new version.")] = None,
+    setup: Annotated[
+        str | None, option(VERSIONS, "A command to run in each checkout first, such as a build.")
+    ] = None,
+    suite: Annotated[
+        Path | None, option(VERSIONS, "Compare all workloads of this nightly file.", "FILE.yaml")
+    ] = None,
+    budget: Annotated[float, option(VERSIONS, "Seconds for all runs of one workload.", min=1.0)] = 60.0,
+    sampling: Annotated[float, option(VERSIONS, "Seconds for which one process is timed.", min=0.01)] = 1.0,
+    timeout: Annotated[float | None, option(VERSIONS, "Seconds that one process may take.")] = None,
+    cause: Annotated[bool, option(VERSIONS, "If they differ, search for the reason.")] = True,
+    quiet: Annotated[
+        bool, option(None, "Show no progress on standard error.", None, "--quiet", "-q")
+    ] = False,
+    force: Annotated[
+        bool, option(None, "Compare even if machine or settings differ.", None, "--force")
+    ] = False,
     metric: Annotated[
         list[str] | None,
-        option(None, "Look at this metric alone, and let it decide (repeatable).", None, "--metric", "-m"),
+        option(None, "Compare only this metric, and let it decide (repeatable).", None, "--metric", "-m"),
     ] = None,
-    floor: Annotated[str | None, option(None, "The relative change that counts: 2%.", "SHARE")] = None,
-    strict: Annotated[bool, option(None, "Exit 5 where what decides is open.", None, "--strict")] = False,
+    floor: Annotated[str | None, option(None, "Ignore changes smaller than this: 2%.", "SHARE")] = None,
+    strict: Annotated[
+        bool, option(None, "Exit with 5 if a deciding metric is undecided.", None, "--strict")
+    ] = False,
     output: Annotated[
         Path | None,
         option(None, "Write reports, JSON and JUnit into this folder.", "FOLDER", "--output", "-o"),
     ] = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Show what differs between two runs or two versions, whether it is real, and why."""
+    """Compare two runs or two versions: what changed, whether the change is real, and why."""
     from profkit.core.errors import UsageError
     from profkit.regression.compare import CompareOptions
 
@@ -98,10 +108,13 @@ def compare(
             from profkit.regression.paired.suite import SuiteRequest
 
             if words or a is not None or b is not None:
-                raise UsageError("--suite has the commands in its file", "leave COMMAND, --a and --b out")
+                raise UsageError(
+                    "the file of --suite already names the commands", "leave COMMAND, --a and --b out"
+                )
             if base is None:
                 raise UsageError(
-                    "--suite: and what is it compared with?", f"--suite {shlex.quote(str(suite))} --base main"
+                    "--suite needs a version to compare with",
+                    f"--suite {shlex.quote(str(suite))} --base main",
                 )
             _compare_suite(
                 SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, strict),
@@ -132,7 +145,7 @@ def _two_runs(words: list[str]) -> tuple[Path, Path]:
     if len(words) == 2:
         return Path(words[0]), Path(words[1])
     raise UsageError(
-        f"compare takes two runs or reports, not {len(words)}",
+        f"compare needs two runs or reports, but got {len(words)}",
         "profkit compare BASELINE CANDIDATE, or profkit compare --base main -- COMMAND",
     )
 
@@ -145,12 +158,10 @@ def _versions(
     from profkit.regression.paired import CheckoutSpec, VersionsRequest
 
     if (a is None) != (b is None):
-        raise UsageError("--a and --b belong together", "--a 'python old.py' --b 'python new.py'")
+        raise UsageError("--a and --b must be given together", "--a 'python old.py' --b 'python new.py'")
     if a is not None and b is not None:
         if base is not None or head is not None or words or setup is not None:
-            raise UsageError(
-                "--a and --b are the commands: nothing else is run", "leave --base, --setup and COMMAND out"
-            )
+            raise UsageError("--a and --b are the whole commands", "leave --base, --setup and COMMAND out")
         return VersionsRequest(commands=(a, b))
     if not words:
         raise UsageError(
@@ -159,7 +170,7 @@ def _versions(
         )
     if base is None:
         raise UsageError(
-            f"--head {head}: and what is it compared with?", f"--base {shlex.quote(head or 'HEAD')}~1"
+            f"--head {head} needs a version to compare with", f"--base {shlex.quote(head or 'HEAD')}~1"
         )
     return VersionsRequest(tuple(words), base, head, checkout=CheckoutSpec(setup=_prepared(setup)))
 
@@ -298,7 +309,7 @@ def parse_share(text: str | None) -> float | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match[2] else 1) if match is not None else -1.0
     if not 0 <= value < 1:
-        raise UsageError(f"--floor {text} is no share between 0 and 100 %", "--floor 2%")
+        raise UsageError(f"--floor {text} is not a share between 0 and 100 %", "--floor 2%")
     return value
 
 
@@ -306,19 +317,23 @@ def bisect(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A commit that is fast, a later one that is slow, and after `--` the command.",
+            help="A fast commit, a later slow commit, and the command after `--`.",
             metavar="GOOD BAD -- COMMAND",
         ),
     ] = None,
-    setup: Annotated[str | None, option(None, "Run in each checkout before its first run.")] = None,
-    budget: Annotated[float, option(None, "Seconds for each test at most.", min=1.0)] = 60.0,
-    floor: Annotated[str | None, option(None, "The relative change that counts: 2%.", "SHARE")] = None,
-    sampling: Annotated[float, option(None, "Seconds that one process samples.", min=0.01)] = 1.0,
-    timeout: Annotated[float | None, option(None, "Seconds for one process.", min=0.01)] = None,
-    quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
+    setup: Annotated[
+        str | None, option(None, "A command to run in each checkout first, such as a build.")
+    ] = None,
+    budget: Annotated[float, option(None, "Seconds that each test of a commit may take.", min=1.0)] = 60.0,
+    floor: Annotated[str | None, option(None, "Ignore changes smaller than this: 2%.", "SHARE")] = None,
+    sampling: Annotated[float, option(None, "Seconds for which one process is timed.", min=0.01)] = 1.0,
+    timeout: Annotated[float | None, option(None, "Seconds that one process may take.", min=0.01)] = None,
+    quiet: Annotated[
+        bool, option(None, "Show no progress on standard error.", None, "--quiet", "-q")
+    ] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Find the commit that made a command slower by alternating runs of commits."""
+    """Find the commit that made a command slower; runs of the commits alternate."""
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -330,7 +345,7 @@ def bisect(
 
     if len(words or []) < 3:
         raise UsageError(
-            "bisect takes two commits and a command after `--`",
+            "bisect needs two commits and a command after `--`",
             "profkit bisect HEAD~20 HEAD -- python bench.py",
         )
     good, bad, *command = words or []

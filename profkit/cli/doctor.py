@@ -13,25 +13,28 @@ from profkit.cli.options import option
 EXAMPLES = """
 Example:  profkit doctor --backend cpu
 
-For a report of what does not work here: the whole chain, with every tool that is there, on a program of profkit's own
-(some minutes), without names, paths and secrets:  profkit doctor --bundle bundle.tar.gz
+To report a problem: run everything that works here on a small program of profkit's own (a few minutes), and pack the
+results without names, paths and secrets:  profkit doctor --bundle bundle.tar.gz
 
 Another machine:  profkit doctor --on ssh:gpu1
 
-Exit codes: 0 the backend can be profiled; 3 it cannot be profiled at all here.
+Exit codes: 0 the backend can be profiled; 3 it cannot be profiled here.
 """
 
 
 def doctor(
     backend: options.BackendOption = "auto",
     bundle: Annotated[
-        Path | None, option(None, "Run the whole chain and pack what a maintainer needs.", "FILE.tar.gz")
+        Path | None,
+        option(
+            None, "Run everything on a small program and pack the results for a bug report.", "FILE.tar.gz"
+        ),
     ] = None,
     where: options.Elsewhere = options.HERE,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Try every tool with a tiny measurement and say what it can do here."""
+    """Test every tool with a tiny measurement; show what works on this machine and how to fix the rest."""
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.profiling.doctor import blocking_reason, diagnose
@@ -41,7 +44,9 @@ def doctor(
     elsewhere = where.places()
     if bundle is not None:
         if elsewhere is not None:
-            raise UsageError("--bundle is of this machine", "ssh HOST profkit doctor --bundle FILE.tar.gz")
+            raise UsageError(
+                "--bundle works on this machine only", "ssh HOST profkit doctor --bundle FILE.tar.gz"
+            )
         _bundle(bundle, backend, format, quiet=quiet)
     if elsewhere is None:
         checks = diagnose(backend, progress_for(quiet=quiet))
@@ -74,9 +79,9 @@ def _bundle(target: Path, backend: str, format: options.OutputFormat, *, quiet: 
                 options.print_json({"schema": "profkit.bundle/1", **body})
             else:
                 gone = ", ".join(f"{one.kind}: {one.count}" for one in bundle.removed) or "nothing"
-                tables = table(("step", "ended", "took"), steps, words=2), table(("file", "bytes"), sizes)
-                look = Section("Look at it, and send it", (Commands((f"tar -tzf {target}",)),))
-                title = f"{target}: {len(sizes)} files; taken out: {gone}."
+                tables = table(("step", "result", "time"), steps, words=2), table(("file", "bytes"), sizes)
+                look = Section("Check its contents, and send it", (Commands((f"tar -tzf {target}",)),))
+                title = f"{target}: {len(sizes)} files; removed: {gone}."
                 options.print_view(View(title, (*tables, look)), format)
             pack(bundle, target)
     raise typer.Exit(Interrupted.exit_code if bundle.interrupted else 0)

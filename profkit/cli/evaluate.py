@@ -20,25 +20,25 @@ EXAMPLES = {
     "evaluate": """
 Example:  profkit evaluate my_kernels.py --ops relu,add
 
-PyTorch against itself, which shows what this machine can tell:  profkit evaluate --suite smoke --backend aten
+PyTorch against itself, to see how precise this machine is:  profkit evaluate --suite smoke --backend aten
 
-A folder of kernels over torch's own database of tests:
+A folder of kernels, tested with torch's own database of tests:
 profkit evaluate --suite opinfo --backend directory --kernels generated_kernels --dtype bfloat16
 
-Why are the slowest three slow? Each through `profkit profile`:  profkit evaluate my_kernels.py --profile 3
+Why are the slowest three slow? Profile each of them:  profkit evaluate my_kernels.py --profile 3
 
-The operations of your own program, with kernels of yours:  profkit evaluate my_kernels.py --trace -- python train.py
+Test with the operations that your own program calls:  profkit evaluate my_kernels.py --trace -- python train.py
 
-Tests of your own, which a file lists in SUITE:  profkit evaluate my_kernels.py --suite my_tests.py
+Your own tests, listed in SUITE of a file:  profkit evaluate my_kernels.py --suite my_tests.py
 
 A model writes the kernels first (`profkit generate` has more options):
 profkit evaluate --backend llm --ops relu,add --model MODEL --max-attempts 3
 
 After a Ctrl-C:  profkit evaluate --resume reports/20261122-100000-evaluation-cpu
 
-Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crashed, hung or could not be loaded; 2 wrong
-usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests could not be carried out; 130 interrupted,
-what was done is kept.
+Exit codes: 0 every decided test passed; 1 a kernel is incorrect, crashed, hung or could not be loaded; 2 wrong usage;
+3 this machine cannot do it, or has no GPU for tests that need one; 4 some tests could not be carried out; 130
+interrupted, finished tests are kept.
 """,
     "generate": """
 Example:  profkit generate --suite smoke --ops relu,add,mul --max-attempts 5 --run-id first
@@ -47,15 +47,15 @@ Example:  profkit generate --suite smoke --ops relu,add,mul --max-attempts 5 --r
 A server of your own (vLLM, llama.cpp, a gateway):
 profkit generate --ops relu --provider openai --base-url http://localhost:8000/v1 --model MODEL
 
-An agent that is no API; it reads one file and writes the other:
+A program instead of an API; it reads one file and writes the other:
 profkit generate --ops relu --command "my-agent {prompt} {output}"
 
 After a Ctrl-C, or with more attempts:  profkit generate --resume generated_kernels/first --max-attempts 8
 
-Keys are read from ANTHROPIC_API_KEY or OPENAI_API_KEY, or the variable that --key-env names.
+API keys are read from ANTHROPIC_API_KEY or OPENAI_API_KEY, or from the variable that --key-env names.
 
-Exit codes: 0 every operation has a correct kernel; 1 one has none; 2 wrong usage; 3 this machine cannot do it, or the
-model cannot be asked; 130 interrupted, every finished attempt is kept.
+Exit codes: 0 every operation has a correct kernel; 1 an operation has none; 2 wrong usage; 3 this machine cannot do
+it, or the model cannot be reached; 130 interrupted, every finished attempt is kept.
 """,
 }
 
@@ -70,7 +70,7 @@ def evaluate(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="Kernels of yours; with --replay an evaluation's folder.",
+            help="Your kernels; with --replay the folder of an evaluation.",
             metavar="FILE.py",
             show_default=False,
         ),
@@ -84,22 +84,22 @@ def evaluate(
         ),
     ] = None,
     trace: Annotated[
-        bool, option(TESTS, "Test the operations that the program after -- calls.", None, "--trace")
+        bool, option(TESTS, "Test with the operations that the program after -- calls.", None, "--trace")
     ] = False,
     backend: Annotated[
         str,
         option(
             TESTS,
-            "Where kernels come from: aten (PyTorch itself), directory, flag_gems, llm (a language model writes "
-            "them first). Default: by the paths.",
+            "The source of the kernels: aten (PyTorch itself), directory, flag_gems, or llm (a language model "
+            "writes them first). Default: chosen by the paths given.",
         ),
     ] = "",
     kernels: Annotated[
         Path | None,
         option(
             TESTS,
-            "The folder of the backend directory: relu/relu.py, add__Tensor/add__Tensor_implementation_v1.py; "
-            "with llm the folder for new ones.",
+            "The folder of kernels for --backend directory: relu/relu.py, "
+            "add__Tensor/add__Tensor_implementation_v1.py; with llm the folder for new kernels.",
             "FOLDER",
             "--kernels",
             "--kernels-dir",
@@ -107,19 +107,23 @@ def evaluate(
         ),
     ] = None,
     gpus: options.GpusOption = "",
-    correctness_only: Annotated[bool, option(HOW, "Time nothing.", None, "--correctness-only")] = False,
+    correctness_only: Annotated[
+        bool, option(HOW, "Test only correctness, and measure no times.", None, "--correctness-only")
+    ] = False,
     precision: Annotated[
-        float, option(HOW, "Half-width of a speed-up's 95 % interval, relative: 0.02 is 2 %.")
+        float, option(HOW, "Half-width of the 95 % interval of a speed-up: 0.02 is ±2 %.")
     ] = 0.02,
-    floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
+    floor: Annotated[float, option(HOW, "A speed-up that differs from 1 by less than this is SAME.")] = 0.05,
     budget: options.BudgetOption = 5.0,
-    resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
-    replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
-    profile: Annotated[
-        int, option(HOW, "So many of the slowest tests go through `profkit profile`.", "N", min=0)
-    ] = 0,
+    resume: Annotated[
+        Path | None, option(ON, "Continue in this folder, with the settings stored in it.", "FOLDER")
+    ] = None,
+    replay: Annotated[
+        str, option(ON, "Run one test of an evaluation again, and show all details.", "ID")
+    ] = "",
+    profile: Annotated[int, option(HOW, "Profile this many of the slowest tests.", "N", min=0)] = 0,
     profile_depth: Annotated[
-        options.DepthOption, option(HOW, "What each of those may spend.")
+        options.DepthOption, option(HOW, "The depth of these profiles.")
     ] = options.DepthOption.standard,
     tests: options.TestChoice = options.TESTED,
     chosen: options.ModelChoice = options.ANY_MODEL,
@@ -130,7 +134,7 @@ def evaluate(
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
+    """Test kernels against PyTorch: is each one correct, and is it faster?"""
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
@@ -299,7 +303,7 @@ def generate(
         str,
         option(
             TESTS,
-            "triton, cuda, cpp, pytorch, helion, any. Default: triton on a GPU, else cpp.",
+            "The language of the kernels: triton, cuda, cpp, pytorch, helion, any. Default: triton on a GPU, else cpp.",
             None,
             "--language",
             "--dsl",
@@ -307,28 +311,31 @@ def generate(
     ] = "",
     tests: options.TestChoice = options.TESTED,
     chosen: options.ModelChoice = options.ANY_MODEL,
-    max_tokens: Annotated[int | None, option(LIMITS, "Tokens of all of it at most, in and out.")] = None,
-    answer_tokens: Annotated[int, option(LIMITS, "Tokens of one answer at most.")] = 16384,
+    max_tokens: Annotated[
+        int | None, option(LIMITS, "Stop after this many tokens in all, input and output.")
+    ] = None,
+    answer_tokens: Annotated[int, option(LIMITS, "Tokens that one answer may have.")] = 16384,
     budget: options.BudgetOption = 2.0,
     profile_depth: Annotated[
         str,
         option(
             HOW,
-            "What the profile of a correct attempt may spend: none, gate, standard, full. Default: standard on a "
+            "The depth of the profile of a correct attempt: none, gate, standard, full. Default: standard on a "
             "GPU, else gate.",
         ),
     ] = "",
-    at_once: Annotated[int, option(HOW, "Operations that the model is asked about at the same time.")] = 4,
+    at_once: Annotated[int, option(HOW, "How many operations to work on at the same time.")] = 4,
     resume: Annotated[
-        Path | None, option(OUT, "Go on in this folder, by its own settings; limits may be others.", "FOLDER")
+        Path | None,
+        option(OUT, "Continue in this folder, with its settings; limits may be changed.", "FOLDER"),
     ] = None,
-    run_id: Annotated[str, option(OUT, "The name of its folder. Default: run_ and the time.", "NAME")] = "",
+    run_id: Annotated[str, option(OUT, "The name of the folder. Default: run_ and the time.", "NAME")] = "",
     output: options.OutputOption = Path("generated_kernels"),
     details: options.DetailsOption = False,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Let a language model write kernels: each is tested, timed and profiled, and it gets the result."""
+    """Let a language model write kernels; each is tested, timed and profiled, and it gets the result."""
     from profkit.cli.progress import progress_for
     from profkit.core.types import GenerationLimits
     from profkit.generation.request import GenerationOptions

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Example:  profkit gate --init
 
-Without --init nothing is written: it says what was found, and which files that would be.
+Without --init it only shows the benchmarks that it found and the files that it would write.
 
-A command of your own, where no benchmark is found:  profkit gate --init -- python bench.py
+With a command of your own, if no benchmark is found:  profkit gate --init -- python bench.py
 """
 
 
@@ -35,19 +35,22 @@ class ForgeOption(str, Enum):
 def gate(
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="The only workload, instead of those that are found.", metavar="[-- COMMAND]"),
+        typer.Argument(
+            help="A command to use instead of the benchmarks that are found.", metavar="[-- COMMAND]"
+        ),
     ] = None,
     init: Annotated[bool, option(None, "Write the files.", None, "--init")] = False,
     forge: Annotated[
-        ForgeOption | None, option(None, "Default: gitlab where origin or a file says so.")
+        ForgeOption | None,
+        option(None, "The CI system (default: gitlab if the repository points to it, else github)."),
     ] = None,
     install: Annotated[
-        str | None, option(None, "What pip installs there (default: what this profkit was installed from).")
+        str | None, option(None, "What pip installs in the workflow (default: the source of this profkit).")
     ] = None,
-    force: Annotated[bool, option(None, "Overwrite what is there.", None, "--force")] = False,
+    force: Annotated[bool, option(None, "Overwrite existing files.", None, "--force")] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Write the workflow that compares this repository's benchmarks in each pull request."""
+    """Write a CI workflow that compares this repository's benchmarks in each pull request."""
     from profkit.fronts.gate import plan_gate, write_gate
 
     plan = plan_gate(Path.cwd(), forge.value if forge else None, words or [], install)
@@ -66,7 +69,7 @@ def _view(plan: GatePlan, *, written: bool) -> View:
     from profkit.reporting.view import Block, Commands, Section, View, notes, table
 
     rows = [(each.name, each.kind, " ".join(each.command)) for each in plan.benchmarks]
-    found: tuple[Block, ...] = (table(("workload", "found as", "command"), rows, words=3),) if rows else ()
+    found: tuple[Block, ...] = (table(("workload", "kind", "command"), rows, words=3),) if rows else ()
     files = table(("file",), [(name,) for name in plan.files])
     try_it = f"profkit compare --suite {shlex.quote(plan.suite)} --base HEAD~1"
     lines = (f"git add {shlex.join(plan.files)}", try_it) if written else ("profkit gate --init",)

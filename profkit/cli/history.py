@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 history = typer.Typer(
     name="history",
-    help="Runs over time, in one SQLite file: reports/history.sqlite, or as --history or PROFKIT_HISTORY says.",
+    help="Store runs over time in one SQLite file, and show their trends.",
     no_args_is_help=True,
     epilog="Example:  profkit history add reports/*/  then  profkit history trend gated_mlp",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -24,26 +24,26 @@ history = typer.Typer(
 HistoryOption = Annotated[
     Path | None, option(None, "The file (default: $PROFKIT_HISTORY, else reports/history.sqlite).", "FILE")
 ]
-WorkloadOption = Annotated[str | None, option(None, "Only of this workload.", None, "--workload", "-w")]
+WorkloadOption = Annotated[str | None, option(None, "Only runs of this workload.", None, "--workload", "-w")]
 SinceOption = Annotated[
-    str | None, option(None, "From when on: 2026-11-01, or a span: 30d, 12w, 1y.", "WHEN")
+    str | None, option(None, "Only runs since a date, 2026-11-01, or for a time span: 30d, 12w, 1y.", "WHEN")
 ]
 EntryArgument = Annotated[
-    str, typer.Argument(help="A run: its id, the beginning of it, or `last`.", metavar="ENTRY")
+    str, typer.Argument(help="A run: its id, the beginning of its id, or `last`.", metavar="ENTRY")
 ]
 
 
 @history.command(
     "add",
     epilog="Example:  profkit history add reports/20261120-054700-gated_mlp-cpu trace.nsys-rep\n\n"
-    "Reads runs, evaluations and every report that `summarize` reads. A run that is there already changes nothing.",
+    "Adds runs, evaluations and every report that `summarize` reads. A run that is already stored is skipped.",
 )
 def add(
-    paths: Annotated[list[Path], typer.Argument(help="Runs, reports.", metavar="PATH...")],
+    paths: Annotated[list[Path], typer.Argument(help="Run folders or reports.", metavar="PATH...")],
     workload: Annotated[
         str | None, option(None, "Store them under this workload's name.", None, "--workload", "-w")
     ] = None,
-    commit: Annotated[str | None, option(None, "The git commit, where no file says it.", "SHA")] = None,
+    commit: Annotated[str | None, option(None, "The git commit, if the files do not name it.", "SHA")] = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
@@ -102,7 +102,7 @@ def _line(result: AddResult) -> str:
         f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {_minute(entry.started)}"
     )
     if not result.added:
-        return f"known  {run}: was there already, nothing changed"
+        return f"known  {run}: already stored, nothing changed"
     return f"added  {run}: {plural(len(entry.values), 'value')}"
 
 
@@ -110,11 +110,13 @@ def _line(result: AddResult) -> str:
 def list_(
     workload: WorkloadOption = None,
     since: SinceOption = None,
-    limit: Annotated[int, option(None, "At most so many, the last ones.", None, "--limit", "-n", min=1)] = 50,
+    limit: Annotated[
+        int, option(None, "Show this many runs at most, the newest.", None, "--limit", "-n", min=1)
+    ] = 50,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """The runs that are stored, the newest first."""
+    """List the stored runs, the newest first."""
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.reporting import json
     from profkit.reporting.views.history import history_view
@@ -136,7 +138,7 @@ def show(
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """One run with all its values."""
+    """Show one run with all its values."""
     from profkit.regression.history import open_history
     from profkit.reporting import json
     from profkit.reporting.views.history import entry_view
@@ -149,7 +151,7 @@ def show(
 @history.command(
     "trend",
     epilog="Example:  profkit history trend 'gated_mlp:time.*' --since 90d\n\n"
-    "Change points of any series, one value a line:"
+    "Change points of any series, with one value per line:"
     "  profkit history trend --from series.csv --format json",
 )
 def trend(
@@ -161,7 +163,7 @@ def trend(
         ),
     ] = None,
     source: Annotated[
-        Path | None, option(None, "A text file with a series, instead of the history.", "FILE", "--from")
+        Path | None, option(None, "A text file with a series, in place of the history.", "FILE", "--from")
     ] = None,
     since: SinceOption = None,
     history: HistoryOption = None,
@@ -176,9 +178,7 @@ def trend(
 
     if source is not None:
         if series:
-            raise UsageError(
-                "a series comes from the history or from a file, not from both", "leave one of them out"
-            )
+            raise UsageError("a series comes either from the history or from a file", "leave one of them out")
         found = trend_of_file(source)
         options.print_as(format, lambda: json.trend_of_file(found, str(source)), lambda: trends_view([found]))
         return
@@ -193,17 +193,17 @@ def trend(
 )
 def accept(
     workload: Annotated[str, typer.Argument(help="The workload that changed.", metavar="WORKLOAD")],
-    because: Annotated[str, option(None, "Why it is the new normal.", "WORDS")],
+    because: Annotated[str, option(None, "Why the change is accepted.", "WORDS")],
     metric: Annotated[str | None, option(None, "Only this metric (default: all).")] = None,
     since: Annotated[
         str | None,
-        option(None, "The first run of the new normal: its id, or a time (default: the last).", "WHEN"),
+        option(None, "The first run after the change: its id, or a time (default: the last run).", "WHEN"),
     ] = None,
-    by: Annotated[str | None, option(None, "Who says so.", "NAME")] = None,
+    by: Annotated[str | None, option(None, "Who accepts it.", "NAME")] = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Take a known change for the new normal: a new segment begins, without a regression."""
+    """Accept a change, so that it is no longer reported as a regression; a new segment of the history begins."""
     from profkit.regression.history import open_history
     from profkit.regression.history.actions import accept_change
 
@@ -219,16 +219,20 @@ def accept(
 
 @history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")
 def prune(
-    keep: Annotated[int | None, option(None, "Keep the last so many of each workload.", min=1)] = None,
+    keep: Annotated[
+        int | None, option(None, "Keep this many of the newest runs of each workload.", min=1)
+    ] = None,
     older_than: Annotated[
-        str | None, option(None, "Only runs before this: a date, 180d, 2y.", "WHEN")
+        str | None, option(None, "Remove only runs older than this: a date, 180d, 2y.", "WHEN")
     ] = None,
     workload: WorkloadOption = None,
-    dry_run: Annotated[bool, option(None, "Say what would go; change nothing.", None, "--dry-run")] = False,
+    dry_run: Annotated[
+        bool, option(None, "Show what would be removed, and change nothing.", None, "--dry-run")
+    ] = False,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
+    """Remove runs from the history, and list them. Needs --keep, --older-than or --workload."""
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
     from profkit.regression.history.actions import entries_to_prune
@@ -247,7 +251,7 @@ def prune(
 
 @history.command("export", epilog="Example:  profkit history export --to history.csv")
 def export(
-    to: Annotated[Path, typer.Option("--to", help="The table to write: .csv.", metavar="FILE")],
+    to: Annotated[Path, typer.Option("--to", help="The file to write: .csv.", metavar="FILE")],
     workload: WorkloadOption = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
@@ -270,16 +274,16 @@ def export(
 @history.command(
     "site",
     epilog="Example:  profkit history site --to pages\n\n"
-    "What changed lately, and the trends of each workload. It opens as a file, without a server; --to a folder that a"
-    " server publishes works too.",
+    "The page shows what changed lately and the trends of each workload. It opens as a file, without a server; a folder"
+    " that a server publishes works as well.",
 )
 def site(
-    to: Annotated[Path, option(None, "The folder: new, empty, or with a page of before.", "DIR")],
+    to: Annotated[Path, option(None, "The folder to write: new, empty, or with an earlier page.", "DIR")],
     since: SinceOption = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Write the history as a page: what changed, and the trends of each workload."""
+    """Write the history as a web page: what changed, and the trends of each workload."""
     from profkit.cli.progress import progress_for
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.regression.trends import gating_metrics, trends_of

@@ -14,37 +14,40 @@ from profkit.cli.options import option
 EXAMPLES = """
 Example:  profkit nightly nightly.yaml
 
-See first what a file would run:  profkit nightly --plan nightly.yaml
+Show what a file would run:  profkit nightly --plan nightly.yaml
 
-A file to begin with:  profkit nightly --example > nightly.yaml
+A file to start from:  profkit nightly --example > nightly.yaml
 
-From cron; called again the same day it goes on where it was:  profkit nightly nightly.yaml --night "$(date +%F)"
+From cron (a second call on the same day continues the night):  profkit nightly nightly.yaml --night "$(date +%F)"
 
-Exit codes: 0 all ran and nothing regressed; 1 something regressed, or a target failed; 2 the file cannot be read;
-3 this machine could not run one; 4 a workload failed; 5 something was not measured or is not valid, and with --strict
-also where it could not be decided; 130 interrupted.
+Exit codes: 0 all workloads ran and none regressed; 1 something regressed, or a target failed; 2 the file cannot be
+read; 3 this machine could not run a workload; 4 a workload failed; 5 something was not measured or is not valid, with
+--strict also if something could not be decided; 130 interrupted.
 """
 
 
 def nightly(
     config: Annotated[
         Path | None,
-        typer.Argument(help="The nightly's YAML file.", metavar="CONFIG.yaml", show_default=False),
+        typer.Argument(help="The YAML file with the workloads.", metavar="CONFIG.yaml", show_default=False),
     ] = None,
     night: Annotated[
-        str | None, option(None, "The night's name (default: the time); one begun before goes on.", "ID")
+        str | None,
+        option(None, "The name of this night (default: the time); an unfinished night is continued.", "ID"),
     ] = None,
-    strict: Annotated[bool, option(None, "Exit 5 where it could not be decided.", None, "--strict")] = False,
-    example: Annotated[
-        bool, option(None, "Print a commented file to begin with.", None, "--example")
+    strict: Annotated[
+        bool, option(None, "Exit with 5 if something could not be decided.", None, "--strict")
     ] = False,
+    example: Annotated[bool, option(None, "Print a commented example file.", None, "--example")] = False,
     plan: Annotated[
-        bool, option(None, "Print what the file would run; start nothing of it.", None, "--plan")
+        bool, option(None, "Print what the file would run, and run nothing.", None, "--plan")
     ] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
-    quiet: Annotated[bool, option(None, "No progress on standard error.", None, "--quiet", "-q")] = False,
+    quiet: Annotated[
+        bool, option(None, "Show no progress on standard error.", None, "--quiet", "-q")
+    ] = False,
 ) -> None:
-    """Profile a set of workloads, compare each with its past, and report what changed."""
+    """Profile a set of workloads, compare each with its history, and report what changed."""
     from profkit.core.errors import UsageError
     from profkit.regression.nightly.config import EXAMPLE, read_config
 
@@ -57,7 +60,7 @@ def nightly(
         from profkit.regression.nightly.plan import plan_view
 
         if format is options.OutputFormat.json:
-            raise UsageError("the plan of a night is no document", "leave --format json out")
+            raise UsageError("the plan of a night cannot be printed as JSON", "leave --format json out")
         options.print_view(plan_view(read_config(config)), format, details=True)
         return
     from profkit.cli.progress import progress_for

@@ -126,33 +126,46 @@ def option(panel: str | None, help: str, metavar: str | None = None, *names: str
 
 BackendOption = Annotated[
     str,
-    option(None, "The hardware (doctor: auto is all of it).", "[auto|cpu|cuda|mps]", callback=_known_backend),
+    option(
+        None,
+        "The hardware to profile (doctor: auto checks all).",
+        "[auto|cpu|cuda|mps]",
+        callback=_known_backend,
+    ),
 ]
 FormatOption = Annotated[
     OutputFormat,
-    typer.Option("--format", "-f", help="json prints one document, and only that.", callback=remember_format),
+    typer.Option(
+        "--format", "-f", help="json prints one JSON document and nothing else.", callback=remember_format
+    ),
 ]
 TargetsOption = Annotated[
-    Path | None, option(None, "A YAML file whose targets override or add to the defaults.")
+    Path | None, option(None, "A YAML file with targets that replace the default ones or are added to them.")
 ]
-StrictOption = Annotated[bool, option(None, "Exit 5 where a verdict is unknown.", None, "--strict")]
+StrictOption = Annotated[
+    bool, option(None, "Exit with 5 if a target could not be checked.", None, "--strict")
+]
 
 
 # ---------------------------------------------------------------- of verbs that run many kernels, and of a model
 
 
-BudgetOption = Annotated[float, option(HOW, "Seconds of timing per test at most.", "SECONDS")]
+BudgetOption = Annotated[float, option(HOW, "Seconds for which a test is timed at most.", "SECONDS")]
 TimeoutOption = Annotated[
-    float, option(HOW, "Seconds that a call or a case may take, compiling included.", "SECONDS")
+    float, option(HOW, "Seconds that one call or case may take, including compilation.", "SECONDS")
 ]
-GpusOption = Annotated[str, option(HOW, "Numbers of the GPUs that share it, a process each: 0,1,2,3.", "N,N")]
-QuietOption = Annotated[bool, option(OUT, "No progress on standard error.", None, "--quiet", "-q")]
-TreeOption = Annotated[bool, option(OUT, "The call tree of the run, by sampled time.", None, "--tree")]
+GpusOption = Annotated[
+    str, option(HOW, "The GPUs to share the work, with one process on each: 0,1,2,3.", "N,N")
+]
+QuietOption = Annotated[bool, option(OUT, "Show no progress on standard error.", None, "--quiet", "-q")]
+TreeOption = Annotated[bool, option(OUT, "Print the call tree of the run, by sampled time.", None, "--tree")]
 DetailsOption = Annotated[
-    bool, option(OUT, "In the terminal: every table with all its rows.", None, "--details")
+    bool, option(OUT, "Show every table with all rows in the terminal.", None, "--details")
 ]
-OutputOption = Annotated[Path, option(OUT, "Folder in which its own folder is made.", "FOLDER")]
-NameOption = Annotated[str, option(OUT, "Its name in its folder, in history and in compare.", "NAME")]
+OutputOption = Annotated[
+    Path, option(OUT, "The folder in which the folder of the results is created.", "FOLDER")
+]
+NameOption = Annotated[str, option(OUT, "The name under which folder, history and compare show it.", "NAME")]
 
 # ---------------------------------------------------------------- options that go together
 
@@ -165,8 +178,8 @@ class Elsewhere:
         list[str] | None,
         option(
             ELSEWHERE,
-            "Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, "
-            "'prefix:WORDS'; with commas: the next one where a place is not reached, or lost.",
+            "Where to run it: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, "
+            "'prefix:WORDS'. Several, with commas: the next one is used if one cannot be reached or is lost.",
             "PLACE",
         ),
     ] = None
@@ -174,17 +187,20 @@ class Elsewhere:
         str | None,
         option(
             ELSEWHERE,
-            "The Python there (default: the first of PATH that is 3.10 or newer); it is `python` there, too.",
+            "The Python on that machine, also for `python` in the command (default: the first one in PATH "
+            "that is 3.10 or newer).",
             "PATH",
         ),
     ] = None
     send: Annotated[
         list[Path] | None,
-        option(ELSEWHERE, "A file or folder that goes there, beside the files that git tracks.", "PATH"),
+        option(
+            ELSEWHERE, "A file or folder to send there, in addition to the files that git tracks.", "PATH"
+        ),
     ] = None
     send_env: Annotated[
         list[str] | None,
-        option(ELSEWHERE, "A variable of this environment that goes there; no other does.", "NAME"),
+        option(ELSEWHERE, "An environment variable to send there; no others are sent.", "NAME"),
     ] = None
 
     def places(self, gpus: str = "") -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
@@ -213,17 +229,17 @@ class ModelChoice:
         str | None,
         option(
             MODELS,
-            "Whose interface is spoken: anthropic, or openai and whatever speaks like it. Default: by the key that "
-            "is there; with --base-url openai.",
+            "The API to use: anthropic, or openai and servers compatible with it. Default: the one whose key is "
+            "set; openai with --base-url.",
             "[anthropic|openai]",
         ),
     ] = None
-    model: Annotated[str | None, option(MODELS, "The model, as its provider names it.", "NAME")] = None
+    model: Annotated[str | None, option(MODELS, "The model, by the provider's name for it.", "NAME")] = None
     base_url: Annotated[
         str | None,
         option(
             MODELS,
-            "The server, where it is not the provider's own (vLLM, llama.cpp, a gateway): http://localhost:8000/v1.",
+            "The server, if not the provider's own (vLLM, llama.cpp, a gateway): http://localhost:8000/v1.",
             "URL",
         ),
     ] = None
@@ -231,7 +247,7 @@ class ModelChoice:
         str | None,
         option(
             MODELS,
-            "The environment variable with the key; of --command several (A,B). Default: ANTHROPIC_API_KEY, "
+            "The environment variable with the key (with --command: several, A,B). Default: ANTHROPIC_API_KEY, "
             "OPENAI_API_KEY.",
             "NAME",
         ),
@@ -240,7 +256,7 @@ class ModelChoice:
         str | None,
         option(
             MODELS,
-            "A program in place of a model: {prompt} is a file that it reads, {output} one that it writes.",
+            "A program instead of a model: it reads the file {prompt} and writes the file {output}.",
             "WORDS",
         ),
     ] = None
@@ -268,23 +284,25 @@ class TestChoice:
         str,
         option(
             TESTS,
-            "Which calls are tested: smoke, opinfo, torchbench, traced, or FILE.py with tests of your own.",
+            "The calls to test with: smoke, opinfo, torchbench, traced, or FILE.py with your own tests.",
         ),
     ] = "smoke"
     traces: Annotated[
         Path | None,
-        option(TESTS, "The suite's own file of operator traces.", "PATH"),
+        option(TESTS, "The file of operator traces for the suite.", "PATH"),
     ] = None
-    ops: Annotated[str, option(TESTS, "Operations: relu, add.Tensor, or patterns: add*.", "A,B")] = ""
+    ops: Annotated[
+        str, option(TESTS, "The operations to test: relu, add.Tensor, or patterns such as add*.", "A,B")
+    ] = ""
     dtype: Annotated[str, option(TESTS, "float32, float16, bfloat16, float64. Default: the suite's.")] = ""
-    device: Annotated[str, option(HOW, "auto (cuda where there is one), cuda, cpu.")] = "auto"
-    threads: Annotated[int, option(HOW, "torch's threads; 0: as many as it takes.")] = 0
+    device: Annotated[str, option(HOW, "auto (cuda if there is a GPU, else cpu), cuda or cpu.")] = "auto"
+    threads: Annotated[int, option(HOW, "Threads of torch; 0: torch's default.")] = 0
     timeout: TimeoutOption = 60.0
     max_attempts: Annotated[
         int,
         option(
             LIMITS,
-            "Attempts of the model at each operation at most.",
+            "How often the model may try each operation.",
             None,
             "--max-attempts",
             "--llm-attempts",

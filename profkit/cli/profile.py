@@ -19,17 +19,17 @@ EXAMPLES = {
     "profile": """
 Example:  profkit profile --backend cpu -- python benchmark/gated_mlp.py --backend cpu
 
-On a GPU, first where the time goes, then why:  profkit profile --backend cuda -- python train.py
+On an NVIDIA GPU:  profkit profile --backend cuda -- python train.py
 
-See first what it would do:  profkit profile --plan -- python train.py
+Show what would be run:  profkit profile --plan -- python train.py
 
-On a Mac, the Apple GPU by Instruments:  profkit profile --backend mps -- python train.py
+On a Mac, the Apple GPU with Instruments:  profkit profile --backend mps -- python train.py
 
-On a server that ssh reaches:  profkit profile --on ssh:gpu1 --backend cuda -- python train.py
+On a server, by ssh:  profkit profile --on ssh:gpu1 --backend cuda -- python train.py
 
-A program that runs already, for 20 s; it goes on:  profkit profile --pid 1234 --seconds 20
+A program that is already running, for 20 s (it is not stopped):  profkit profile --pid 1234 --seconds 20
 
-In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --check -- python train.py
+In CI, about one minute, exit code 1 if a target fails:  profkit profile --depth gate --check -- python train.py
 """,
     "record": """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
@@ -45,54 +45,66 @@ Then:  profkit summarize out.data
 
 def profile(
     command: Annotated[
-        list[str] | None, typer.Argument(help="The workload, after `--`.", metavar="COMMAND")
+        list[str] | None, typer.Argument(help="The program to run, after `--`.", metavar="COMMAND")
     ] = None,
-    pid: Annotated[int | None, typer.Option(help="Instead: a process that runs, with its children.")] = None,
-    seconds: Annotated[float, typer.Option(help="How long to look at it.")] = 20.0,
+    pid: Annotated[
+        int | None, typer.Option(help="Profile this running process and its children instead.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long to profile the process of --pid.")] = 20.0,
     backend: options.BackendOption = "auto",
     passes: Annotated[
         str | None,
-        typer.Option(help="Only these: timing,stacks,cprofile,tracemalloc,trace,counters,explain,try."),
+        typer.Option(
+            help="Run only these passes: timing,stacks,cprofile,tracemalloc,trace,counters,explain,try."
+        ),
     ] = None,
     depth: Annotated[
-        options.DepthOption, typer.Option(help="What may be spent.")
+        options.DepthOption, typer.Option(help="How much to measure; more takes longer.")
     ] = options.DepthOption.standard,
     targets: options.TargetsOption = None,
-    output: Annotated[Path, typer.Option(help="The folder that runs land in.")] = Path("reports"),
-    name: Annotated[str | None, typer.Option(help="The run's name (default: the workload's).")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Exit 1 where a target fails.")] = False,
+    output: Annotated[Path, typer.Option(help="The folder in which the run's folder is created.")] = Path(
+        "reports"
+    ),
+    name: Annotated[
+        str | None, typer.Option(help="The name of the run (default: that of the workload).")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a target fails.")] = False,
     strict: options.StrictOption = False,
-    timeout: Annotated[float | None, typer.Option(help="Seconds for one process of the workload.")] = None,
-    precision: Annotated[float, typer.Option(help="Half-width of the median's interval, as a share.")] = 0.01,
-    sampling: Annotated[float | None, typer.Option(help="Seconds of timing in one process.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds that one process of the workload may take.")
+    ] = None,
+    precision: Annotated[
+        float, typer.Option(help="How precisely the median time is measured: 0.01 is ±1 %.")
+    ] = 0.01,
+    sampling: Annotated[float | None, typer.Option(help="Seconds for which one process is timed.")] = None,
     budget: Annotated[
         float | None,
         typer.Option(
-            help="Seconds that the whole run may take; what does not fit is left out (default: 5 plain runs and "
-            "10 s, on a GPU 5 and 20 s; no limit where a region is marked, and at full depth)."
+            help="Seconds that the whole run may take; passes that do not fit are skipped (default: 5 times one "
+            "normal run plus 10 s, on a GPU plus 20 s; no limit if a region is marked or with --depth full)."
         ),
     ] = None,
     trying: Annotated[
         str,
         typer.Option(
             "--try",
-            help="Run it again with likely settings changed (threads, garbage collection, allocator, TF32), and say "
-            "what is faster with the same output: none, auto or all.",
+            help="Run the program again with other settings (threads, garbage collection, allocator, TF32) and "
+            "report those that are faster with the same output: none, auto or all.",
             metavar="none|auto|all",
         ),
     ] = "auto",
     keep_arguments: Annotated[
-        bool, typer.Option("--keep-arguments", help="Write what looks like a secret, too (--password X).")
+        bool, typer.Option("--keep-arguments", help="Keep arguments that look like secrets (--password X).")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Print the passes and their cost; run nothing.")
+        bool, typer.Option("--plan", help="Print the passes and their cost, and run nothing.")
     ] = False,
     where: options.Elsewhere = options.HERE,
     tree: options.TreeOption = False,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Run a workload under every instrument this machine has, and judge what they say."""
+    """Profile a program with every profiler that works here; show where the time goes and what to change."""
     from profkit.cli import print_fault
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
@@ -121,7 +133,7 @@ def profile(
         from profkit.reporting.views.plan import view
 
         if elsewhere is not None:
-            raise UsageError("--plan is of this machine", "leave --on out")
+            raise UsageError("--plan works on this machine only", "leave --on out")
         planned = make_plan(request)
         options.print_as(format, lambda: json.document(planned), lambda: view(planned))
         return
@@ -177,23 +189,25 @@ class RecordKind(str, Enum):
 
 
 def record(
-    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
+    command: Annotated[list[str], typer.Argument(help="The program to run, after `--`.", metavar="COMMAND")],
     tool: Annotated[str, option(None, "The profiler: perf, valgrind, ncu, nsys or xctrace.", "NAME")],
-    report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
+    report: Annotated[Path, typer.Option(help="The file to write (a folder for xctrace).")],
     what: Annotated[
         RecordKind,
         typer.Option(
             help="perf: samples or counters. xctrace: the GPU's trace (samples), its counters, or the CPU's (cpu)."
         ),
     ] = RecordKind.samples,
-    kernel: Annotated[str | None, typer.Option(help="ncu: this kernel alone, or a part of its name.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
+    kernel: Annotated[
+        str | None, typer.Option(help="ncu: profile only kernels with this text in their name.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds that the program may take.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing report.")] = False,
     where: options.Elsewhere = options.HERE,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Run a workload under one profiler, with profkit's own recipe for it."""
+    """Record a program with one profiler, with settings that profkit has tested."""
     from profkit.cli.progress import progress_for
     from profkit.profiling.record import RecordOptions, find_recorder, record_report
 

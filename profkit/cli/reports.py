@@ -15,27 +15,27 @@ EXAMPLES = {
     "check": """
 Example:  profkit check reports/20261120-054700-gated_mlp-cpu --targets targets.yaml --strict
 
-Exit codes: 0 all that could be judged passed; 1 a target failed; 5 with --strict, a verdict is unknown.
+Exit codes: 0 no target failed; 1 a target failed; 5 with --strict, a target could not be checked.
 """,
     "report": """
 Example:  profkit report reports/20261120-054700-gated_mlp-cpu --format html --output gated_mlp.html
 
 In GitHub Actions:  profkit report RUN --format markdown >> "$GITHUB_STEP_SUMMARY"
 
-A report judges and does not gate: for an exit code by the verdicts, profkit check.
+The exit code does not depend on the targets; use profkit check for that.
 """,
     "scrub": """
 Example:  profkit scrub RUN --output public
 
-Only text is scrubbed: binary reports are left out, with the line that exports them as text. Look at the copy before
-you give it away: names that you chose stay.
+Only text is scrubbed. Binary reports are left out, and the command that exports them as text is printed. Look at the
+copy before you share it: names that you chose yourself stay in it.
 """,
     "summarize": """
 Example:  profkit summarize callgrind.out.1234
 
-Works on: runs; of GPUs .ncu-rep, ncu --csv, .nsys-rep, nsys SQLite and stats, traces of torch.profiler and
-jax.profiler; of CPUs perf stat (CSV, text), perf script, perf.data, callgrind, cProfile, stacks.jsonl; of Macs what
-xctrace export wrote (a table, or the folder of a recording's), and .trace where xctrace is.
+It reads profkit runs; for GPUs .ncu-rep, ncu --csv, .nsys-rep, nsys SQLite and stats, traces of torch.profiler and
+jax.profiler; for CPUs perf stat (CSV, text), perf script, perf.data, callgrind, cProfile, stacks.jsonl; for Macs the
+output of xctrace export (a table, or the folder of a recording), and .trace where xctrace is installed.
 """,
 }
 
@@ -44,10 +44,10 @@ def check(
     report: Annotated[Path, typer.Argument(help="A report or a run folder.", metavar="REPORT|RUN")],
     targets: options.TargetsOption = None,
     strict: options.StrictOption = False,
-    details: Annotated[bool, typer.Option("--details", help="In the terminal: every table.")] = False,
+    details: Annotated[bool, typer.Option("--details", help="Show every table in the terminal.")] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Judge a report or a run by its targets."""
+    """Check a run or a report against its targets; exit 1 if one fails."""
     from profkit.profiling.summarize import summarize_report
 
     document = summarize_report(report, targets)
@@ -75,25 +75,28 @@ def _remember(form: ReportFormat) -> ReportFormat:
 
 
 def report(
-    report: Annotated[Path, typer.Argument(help="A run, or a report.", metavar="RUN|REPORT")],
+    report: Annotated[Path, typer.Argument(help="A run folder or a report.", metavar="RUN|REPORT")],
     format: Annotated[
         ReportFormat,
         typer.Option(
             "--format",
             "-f",
-            help=f"What to make of it: {', '.join(form.value for form in ReportFormat)}.",
+            help=f"The output format: {', '.join(form.value for form in ReportFormat)}.",
             metavar="FORM",
             callback=_remember,
         ),
     ] = ReportFormat.terminal,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file (else standard output).")
+        Path | None, typer.Option("--output", "-o", help="The file to write (default: standard output).")
     ] = None,
     targets: options.TargetsOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="In junit what is not known is an error; else it is skipped.")
+        bool,
+        typer.Option(
+            "--strict", help="junit: count targets that could not be checked as errors, not as skipped."
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Export a run or a report as HTML, Markdown, JSON or JUnit."""
     from profkit.cli.progress import progress_for
@@ -110,13 +113,14 @@ def report(
 
 
 def scrub(
-    report: Annotated[Path, typer.Argument(help="A report or a run's folder.", metavar="REPORT|RUN")],
+    report: Annotated[Path, typer.Argument(help="A report or a run folder.", metavar="REPORT|RUN")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the copy goes (else beside it).")
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the copy (default: beside the original)."),
     ] = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Copy a report in text, or a run, without host, user, command line and paths."""
+    """Copy a run or a text report without host names, user names, command lines and paths."""
     from profkit.profiling.scrub import scrub as scrubbed
     from profkit.reporting import json
     from profkit.reporting.views.plan import scrubbed_view
@@ -136,7 +140,7 @@ def summarize(
     tree: options.TreeOption = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Read reports and show what is in them."""
+    """Show what is in a run or in the report of any supported profiler."""
     if tree:
         for run in reports:
             options.print_tree(run, format)

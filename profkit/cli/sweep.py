@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Example:  profkit sweep --operations LayerNorm,GELU --batch 16,64 --sequence 512 --dimension 64,512
 
-In seconds, on any machine:  profkit sweep --device cpu --operations GELU --batch 2 --sequence 64 --budget 0.1
+In seconds on any machine:  profkit sweep --device cpu --operations GELU --batch 2 --sequence 64 --budget 0.1
 
-Your own implementation beside ours:  profkit sweep --with my_kernels.py --operations GELU
+With your own implementation:  profkit sweep --with my_kernels.py --operations GELU
 
 After a Ctrl-C:  profkit sweep --resume reports/20261120-054700-sweep-cuda
 
-Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measure, or the disk is full; 4 an
-implementation failed, crashed or hung, or one is wrong that is not PyTorch's own (PyTorch, torch.compile: that is told
-and fails nothing); 130 interrupted, what was measured is kept.
+Exit codes: 0 every case has a result; 2 wrong usage; 3 this machine cannot measure, or the disk is full; 4 an
+implementation failed, crashed, hung or gave wrong results (wrong results of PyTorch and torch.compile themselves are
+reported, but are not an error); 130 interrupted, finished measurements are kept.
 """
 WITH_RESUME = ("resume", "with_file", "results", *options.SHOWN)
 WHAT, ON = "Grid", "Resuming"
@@ -43,41 +43,49 @@ def sweep(
     context: typer.Context,
     operations: Annotated[
         str,
-        option(WHAT, "LayerNorm, GELU, Swish, MSE, CrossEntropy; Loss is the last two. Default: all.", "A,B"),
+        option(
+            WHAT, "LayerNorm, GELU, Swish, MSE, CrossEntropy, or Loss for the last two. Default: all.", "A,B"
+        ),
     ] = "",
     implementations: Annotated[
         str,
         option(
-            WHAT, "PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on cuda, else PyTorch.", "A,B"
+            WHAT,
+            "PyTorch, torch.compile, Triton, CUDA, or your own. Default: all on cuda, else PyTorch.",
+            "A,B",
         ),
     ] = "",
     with_file: Annotated[
         list[Path] | None,
-        option(WHAT, "A Python file that registers implementations of yours.", "FILE.py", "--with"),
+        option(WHAT, "A Python file that registers your own implementations.", "FILE.py", "--with"),
     ] = None,
     batch: Annotated[str, option(WHAT, "Batch sizes.", "N,N")] = "16,32,64,128",
     sequence: Annotated[str, option(WHAT, "Sequence lengths.", "N,N")] = "256,512,1024,2048",
     dimension: Annotated[str, option(WHAT, "Tensor dimensions.", "N,N")] = "8,16,32,64,128,256,512",
     dtype: Annotated[str, option(WHAT, "float32, float16, bfloat16.", "A,B")] = "float32",
     direction: Annotated[str, option(WHAT, "forward, backward.", "A,B")] = "forward",
-    device: Annotated[DeviceName, option(HOW, "auto: cuda where there is one, else cpu.")] = DeviceName.auto,
+    device: Annotated[DeviceName, option(HOW, "auto: cuda if there is a GPU, else cpu.")] = DeviceName.auto,
     gpus: options.GpusOption = "",
-    threads: Annotated[int, option(HOW, "On the CPU: torch's threads; 0: as many as it takes.")] = 0,
+    threads: Annotated[int, option(HOW, "Threads of torch on the CPU; 0: torch's default.")] = 0,
     precision: Annotated[
-        float, option(HOW, "Half-width of each median's 95 % interval, relative: 0.01 is 1 %.")
+        float, option(HOW, "Half-width of the 95 % interval of each median: 0.01 is ±1 %.")
     ] = 0.01,
-    budget: Annotated[float, option(HOW, "Seconds of timing per case at most.", "SECONDS")] = 1.0,
+    budget: Annotated[float, option(HOW, "Seconds for which a case is timed at most.", "SECONDS")] = 1.0,
     timeout: options.TimeoutOption = 300.0,
-    resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
+    resume: Annotated[
+        Path | None, option(ON, "Continue in this folder, with the settings stored in it.", "FOLDER")
+    ] = None,
     output: options.OutputOption = Path("reports"),
-    results: Annotated[Path | None, option(OUT, "The records of all cases, too.", "FILE.json")] = None,
+    results: Annotated[
+        Path | None, option(OUT, "Also write the results of all cases to this file.", "FILE.json")
+    ] = None,
     name: options.NameOption = "sweep",
     details: options.DetailsOption = False,
     where: options.Elsewhere = options.HERE,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
+    """Check and time operations over a grid of shapes in several implementations; show which is fastest where."""
     from profkit.analysis.ranking import faulty_cases
     from profkit.cli.progress import progress_for
     from profkit.kernels.sweep.outputs import check_writable

@@ -77,14 +77,14 @@ def _add_options(parser: pytest.Parser, names: Collection[str]) -> None:
             SUITE,
             action="store_true",
             dest=_PLACES[SUITE],
-            help="Say where the time of the suite goes, by part, line and slow test.",
+            help="Show where the time of the suite goes, by part, line and slow test.",
         )
     if TEST in names:
         group.addoption(
             TEST,
             metavar="NAME",
             dest=_PLACES[TEST],
-            help="Profile one test under every instrument: tests/test_a.py::test_b, or a part of its name.",
+            help="Profile one test with every profiler: tests/test_a.py::test_b, or a part of its name.",
         )
 
 

@@ -63,7 +63,7 @@ def test_a_candidate_that_never_ends_is_ended_after_ten_times_its_baseline(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--a", "true"], "--a and --b belong together"),
+        (["--a", "true"], "--a and --b must be given together"),
         (["--a", "true", "--b", "true", "--base", "main"], "nothing else is run"),
         (["--base", "main"], "no command"),
         (["--head", "main", "--", "true"], "what is it compared with"),
