@@ -39,7 +39,7 @@ def test_the_patterns_of_the_answers_are_rules(gpu: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changed"), [("shop_db", "because of the later pass cprofile"), ("lock_held", "")]
+    ("name", "changed"), [("shop_db", "updated by the later pass cprofile"), ("lock_held", "")]
 )
 def test_the_first_insight_is_that_of_the_expert(name: str, changed: str) -> None:
     outcome = try_program(truth_set(), name, ["--passes", "timing,stacks,cprofile"])

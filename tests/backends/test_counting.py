@@ -114,7 +114,7 @@ def test_events_that_take_turns_are_multiplexed_with_their_share(pmu_run):
 
 def test_an_event_without_a_count_is_named_and_its_reading_is_never_zero(pmu_run):
     cases = [
-        ("branch-misses", "zero", "hard-zero", "branch.miss_rate", "hard zero"),
+        ("branch-misses", "zero", "hard-zero", "branch.miss_rate", "always reads 0"),
         ("fp_ret_sse_avx_ops.all", "not counted", "not-counted", "flops", "not counted"),
     ]
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "states": {event: state for event, state, *_ in cases}})
@@ -144,7 +144,7 @@ def test_perf_killed_in_one_group_costs_that_group_only(pmu_run):
     counters = next(p for p in run.document.passes if p.tool == "perf")
     assert counters.state == "failed"
     assert "killed" in spoken(counters.reason)
-    assert "runs counted is kept" in spoken(counters.reason)
+    assert "runs are kept" in spoken(counters.reason)
     assert run.counter("branches").state == "not-counted"
     assert "count-" in spoken(run.counter("branches").reason)
     assert run.reading("branch.miss_rate").value is None
@@ -188,7 +188,7 @@ def test_where_an_event_is_refused_the_next_best_formula_is_used(pmu_run, monkey
 
 def test_a_perf_that_no_region_can_switch_counts_no_region(pmu_run):
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "deaf": True})
-    assert "cannot be switched by a region" in spoken(run.document.passes[0].reason)
+    assert "cannot be switched on and off by a region" in spoken(run.document.passes[0].reason)
     assert run.document.counters == ()
 
 

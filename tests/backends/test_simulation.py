@@ -155,7 +155,7 @@ def test_of_a_part_of_the_program_rates_are_estimates_and_totals_are_not_known(t
 
     whole, part = of_run(19.0), of_run(20.3)
     assert whole["dram.bytes"].value is not None
-    assert spoken(part["dram.bytes"].reason) == "simulated is the program's beginning, for 20 s"
+    assert spoken(part["dram.bytes"].reason) == "only the first 20 s of the program were simulated"
     assert part["cache.l1.miss_rate"].quality == "estimated"
     assert part["cache.l1.miss_rate"].value == whole["cache.l1.miss_rate"].value
 

@@ -176,7 +176,7 @@ def test_kernels_that_were_not_counted_are_not_said_to_pass(bench: Bench) -> Non
     bench.tool("ncu", CUT.format(0.75))  # the file holds some of the planned kernels, and ends in the next
     run = bench.profile(*PROFILED).json()
     assert any("cut off" in note for note in spoken_notes(run))
-    assert any("did not come up under ncu" in note for note in spoken_notes(run))
+    assert any("did not appear under ncu" in note for note in spoken_notes(run))
     whole = {v["target"]: v["verdict"] for v in run["verdicts"] if v["scope"]["kind"] == "run"}
     assert "pass" not in {whole[target] for target in ("occupancy", "warp-efficiency", "bank-conflicts")}
 

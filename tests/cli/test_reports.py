@@ -126,9 +126,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("file", "what", "tells"),
     [
-        ("toc.xml", "a table of contents alone", "Metal System Trace"),
-        ("states.xml", "one table alone", "50.0 %"),
-        ("work.xml", "one table alone", "keeps the GPU busy 40.2 %"),
+        ("toc.xml", "only a table of contents", "Metal System Trace"),
+        ("states.xml", "only one table", "50.0 %"),
+        ("work.xml", "only one table", "keeps the GPU busy 40.2 %"),
     ],
 )
 def test_a_file_alone_is_told_as_one(folder: Path, file: str, what: str, tells: str) -> None:

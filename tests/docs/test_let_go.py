@@ -49,7 +49,7 @@ def test_the_night_from_which_the_past_judges_is_one_number_everywhere() -> None
     decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
     nightly = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
     example = (ROOT / "profkit" / "regression" / "nightly" / "example.yaml").read_text(encoding="utf-8")
-    assert "judged from the eighth on" in facts
+    assert "judged from the eighth night on" in facts
     assert "a level is judged from its eighth night" in decisions
     assert re.search(r"^\| all else.*\| 8 \| below \|$", nightly, re.MULTILINE)
     assert "the past decides, after seven nights" in example

@@ -162,11 +162,11 @@ def test_a_second_one_samples_nothing_and_says_so(monkeypatch: pytest.MonkeyPatc
     outer = start("outer")
     inner = stop(start("inner"))
     compute(0.3)
-    assert "outer is sampled in this process already" in spoken_lines(inner.document.notes)[0]
+    assert "outer is already being sampled in this process" in spoken_lines(inner.document.notes)[0]
     assert inner.document.passes[0].state == "skipped"
     assert stop(outer).hot_spots
     monkeypatch.setenv("PROFKIT_DIRECTIVE", "{}")
-    assert "`profkit profile` samples this program" in spoken(stop(start("under")).document.notes[0])
+    assert "`profkit profile` already samples this program" in spoken(stop(start("under")).document.notes[0])
 
 
 DECORATED = """

@@ -360,7 +360,7 @@ def test_every_error_is_one_line_of_json_to_a_client_too(tmp_path: Path) -> None
             return [json.loads(text_in(await session.call_tool(name, given))) for name, given in calls]
 
     unreadable, outside, nothing = finished(said())
-    assert unreadable["error"] == "it is no report that profkit can read"
+    assert unreadable["error"] == "profkit cannot read this report"
     assert "is not below" in outside["error"]
     assert "runs no file below" in nothing["error"]
 
@@ -384,5 +384,5 @@ def test_two_runs_of_other_programs_say_so_and_what_to_do_in_profkits_own_words(
         fix=Fact.of("text", text="profkit compare --a 'python a.py' --b 'python b.py'"),
     )
     answer = of_comparison(found)
-    assert answer.fix.startswith("run both programs in turns")
+    assert answer.fix.startswith("alternate runs of both programs")
     assert answer.untrusted["not_alike"][0].startswith("program: python a.py -> python b.py")

@@ -21,7 +21,7 @@ A_LINE = re.compile(r"(profkit|git|nsys|callgrind|docker) ")
         ("--force compares them anyway", "force: true compares them anyway"),
         ("choose another name, or add --force", "choose another name, or add force: true"),
         ("profile both again with --depth full: it", 'profile both again with depth: "full": it'),
-        ("source counters tell (--depth full)", 'source counters tell (depth: "full")'),
+        ("source counters show it (--depth full)", 'source counters show it (depth: "full")'),
         ("with a larger --sampling, on a quiet machine", "with a larger budget, on a quiet machine"),
         ("--metric time.median accepts it", 'metric: "time.median" accepts it'),
         ("--budget 63, or --floor 12 %", 'budget: 63, or floor: "12 %"'),
@@ -45,7 +45,7 @@ def test_an_option_becomes_the_argument_of_its_tool(typed: str, called: str) -> 
     "line",
     [
         "profkit compare --a 'python a.py' --b 'python b.py'",
-        "run both in turns on one machine: profkit compare --a COMMAND --b COMMAND",
+        "alternate runs of both on one machine: profkit compare --a COMMAND --b COMMAND",
         "git worktree remove --force x",
         "docker run --cap-add SYS_PTRACE",
         "nsys stats --report cuda_gpu_kern_gb_sum has them",

@@ -104,7 +104,7 @@ def test_reported_numbers_are_not_taken_for_certain() -> None:
     ("name", "cores", "words"),
     [
         ("Apple M4 Max", None, "sold with 32 and 40 GPU cores"),
-        ("Apple M3 Max", 35, "this one tells 35"),
+        ("Apple M3 Max", 35, "the recording says 35"),
         ("Apple M19 Max", 8, "Apple M19 Max is not in"),
         (None, 8, "a GPU without a name"),
     ],

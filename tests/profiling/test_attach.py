@@ -257,7 +257,7 @@ def test_a_python_that_ends_meanwhile_does_not_go_on_though_nobody_asked_how_it_
         time.sleep(1)
         said = profkit("profile", "--pid", str(pid), "--seconds", "30", "-q", cwd=tmp_path)
     assert (said.code, said.err) == (0, "")
-    assert any("and has ended" in note for note in spoken_lines(document_in(tmp_path).notes))
+    assert any("until it ended" in note for note in spoken_lines(document_in(tmp_path).notes))
 
 
 @pytest.mark.perf
@@ -265,7 +265,7 @@ def test_a_program_of_machine_code_that_ends_meanwhile_is_a_run(tmp_path: Path) 
     with unreaped("sh", "-c", "ulimit -t 2; while :; do :; done") as pid:
         said = profkit("profile", "--pid", str(pid), "--seconds", "90", "-q", cwd=tmp_path)
     assert said.code == 0, said.err
-    assert any("and has ended" in note for note in spoken_lines(document_in(tmp_path).notes))
+    assert any("until it ended" in note for note in spoken_lines(document_in(tmp_path).notes))
 
 
 @pytest.mark.perf
@@ -287,7 +287,7 @@ def test_of_a_program_that_sleeps_all_the_time_it_is_said_what_it_waits_for(
             os.killpg(running.pid, signal.SIGKILL)
     assert said.code == 0, said.err
     notes = spoken_lines(document_in(tmp_path).notes)
-    assert any(f"did nothing while it was looked at but wait: 1 thread for {what}." in note for note in notes)
+    assert any(f"only waited while it was profiled: 1 thread for {what}." in note for note in notes)
 
 
 @pytest.mark.skipif(not Path("/proc/2/stat").exists(), reason="no thread of the kernel is seen here")

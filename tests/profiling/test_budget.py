@@ -48,7 +48,7 @@ def test_what_says_most_for_its_time_is_kept_and_runs_in_the_plans_order(left, n
 
 def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_would_do():
     (counters,) = keep_to_budget((COUNTERS,), 2.0, 1.0, 30.0)
-    assert spoken(counters.skipped) == "it would take about 6 s, and 2 s of the budget of 30 s are left"
+    assert spoken(counters.skipped) == "it would take about 6 s, but only 2 s of the time limit of 30 s are left"
     assert counters.fix == "--budget 34"
     assert counters.steps == ()
 
@@ -95,7 +95,7 @@ def test_a_simulation_that_the_budget_ended_tells_no_total(tmp_path):
     )
     (folder,) = (tmp_path / "runs").iterdir()
     document = read_run(folder)
-    assert any("the program's beginning" in note for note in spoken_lines(document.notes)), said.err
+    assert any("of the program were simulated" in note for note in spoken_lines(document.notes)), said.err
     simulated = [r for r in document.readings if r.metric == "instructions" and r.source.tool == "valgrind"]
     assert simulated
     assert all(reading.value is None for reading in simulated)

@@ -70,7 +70,7 @@ def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_t
 ):
     text = run_text(DOCUMENTS["run"], FOLDER, color=False)
     assert text.startswith(
-        "? 1 target not known  no-leak; 7 met, 1 not applicable\ngated_mlp on cuda\n$ python x.py\n"
+        "? 1 target could not be checked  no-leak; 7 met, 1 not applicable\ngated_mlp on cuda\n$ python x.py\n"
     )
     order_ = [
         "Time     134 µs",

@@ -103,7 +103,7 @@ def test_the_first_screen_says_what_how_long_and_the_verdicts_and_counts_without
 ):
     lines = run_text(judged(), FOLDER, color=False).split("\n")
     head = lines[:24]
-    counts = "; 3 not known, 3 met, 1 not applicable"
+    counts = "; 3 could not be checked, 3 met, 1 not applicable"
     assert " ".join(head[:2]).replace("  ", " ").startswith("✗ 3 targets missed l1-miss-rate, l2-miss-rate,")
     assert counts in " ".join(line.strip() for line in head[:2])
     assert head[2] == "gated_mlp on cpu"
@@ -380,7 +380,7 @@ def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
 
 
 def test_unknown_verdicts_of_one_cause_are_told_in_one_line() -> None:
-    cause = "the counters pass was not asked for"
+    cause = "the counters pass was not requested"
     why = Fact.of("not-known", message(cause), metric="ipc")
     targets = ("ipc", "l1-miss-rate", "roofline")
     verdicts = (verdict("unknown", name, metric="ipc", reason=why) for name in targets)

@@ -16,7 +16,7 @@ from tests.documents import verdict as of
 from tests.reporting.shown import run_markdown as render
 from tests.reporting.test_renderers import judged
 
-UNKNOWN = ["## ? 2 targets not known: gated\\_mlp on cpu", "", "`a`, `b`"]
+UNKNOWN = ["## ? 2 targets could not be checked: gated\\_mlp on cpu", "", "`a`, `b`"]
 
 
 def lines_of(*verdicts: Verdict) -> list[str]:
@@ -26,7 +26,7 @@ def lines_of(*verdicts: Verdict) -> list[str]:
 def test_the_verdict_stands_below_the_title_in_one_line() -> None:
     lines = lines_of(of("pass", "c"), of("fail", "a"), of("unknown", "b"))
     title = "## ✗ 1 target missed: gated\\_mlp on cpu"
-    assert lines[:3] == [title, "", "`a`; 1 not known, 1 met"]
+    assert lines[:3] == [title, "", "`a`; 1 could not be checked, 1 met"]
     assert lines_of(of("pass", "a"), of("pass", "b"))[0] == "## ✓ 2 targets met: gated\\_mlp on cpu"
     assert lines_of(of("unknown", "a"), of("unknown", "b"))[:3] == UNKNOWN
 

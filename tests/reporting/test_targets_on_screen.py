@@ -171,8 +171,8 @@ def test_what_did_not_fit_says_so_with_the_budget_that_it_needs_and_never_asks_t
     reason = Fact.of("over-budget", seconds=17.0, left=4.0, budget=24.0)
     text = run_text(unfinished(reason, "--budget 37"), FOLDER, color=False, details=False)
     lines = text.split("\n")
-    assert "did not fit: --budget 37" in " ".join(lines[:3])
-    assert line_of("l1-miss-rate", lines).endswith("did not fit: --budget 37")
+    assert "no time left (fix: --budget 37)" in " ".join(" ".join(lines[:3]).split())
+    assert line_of("l1-miss-rate", lines).endswith("no time left: --budget 37")
     assert "profkit doctor" not in text
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import format_quantity, format_utc_time, plural
-from profkit.core.types import Fact, RunDocument, Verdict
+from profkit.core.types import Fact, RunDocument, Verdict, VerdictWord
 from profkit.reporting.facts import brief_reason, fact_text
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import (
@@ -199,18 +199,23 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     elif worst in ("fail", "unknown"):
         names = dict.fromkeys(v.target for v in by_word[worst])
         parts.append(joined(*between(", ", map(code, names))))
-    rest = [f"{len(group)} {OUTCOMES[word]}" for word, group in by_word.items() if group and word != worst]
+    rest = [f"{len(group)} {_outcome(word)}" for word, group in by_word.items() if group and word != worst]
     parts += [", ".join(rest)] if rest else []
     if inner:
         parts.append(f"{plural(len(inner), 'miss', 'misses')} in single kernels or functions alone")
     reason = joined(*between("; ", (part for part in parts)))
     if worst is None:
         return (Label(Status.UNKNOWN, "no target on the whole run"), reason) if inner else (None, "")
-    return Label(VERDICTS[worst].status, f"{plural(len(by_word[worst]), 'target')} {OUTCOMES[worst]}"), reason
+    return Label(VERDICTS[worst].status, f"{plural(len(by_word[worst]), 'target')} {_outcome(worst)}"), reason
+
+
+def _outcome(word: VerdictWord) -> str:
+    """Return what a sentence says of targets with this verdict: `missed`, `could not be checked`."""
+    return "could not be checked" if word == "unknown" else OUTCOMES[word]
 
 
 def _why_unknown(verdicts: Sequence[Verdict]) -> Iterator[Text]:
-    """`8 did not fit: --budget 37`: the two reasons that most of them have, each with its own fix."""
+    """Yield `8 no time left (fix: --budget 37)`: the two most frequent reasons, each with its own fix."""
     groups: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in verdicts:
         groups.setdefault((brief_reason(verdict.reason), fix_option(verdict)), []).append(verdict)
@@ -218,7 +223,7 @@ def _why_unknown(verdicts: Sequence[Verdict]) -> Iterator[Text]:
     for (why, fix), alike in largest:
         if why:
             count = f"{len(alike)} " if len(groups) > 1 else ""
-            yield joined(f"{count}{why}", *((": ", code(fix)) if fix else ()))
+            yield joined(f"{count}{why}", *((" (fix: ", code(fix), ")") if fix else ()))
 
 
 def _blocks(

@@ -214,7 +214,7 @@ def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | 
 
 
 def _with_fix(why: str, verdict: Verdict) -> str:
-    """Return `did not fit: --budget 46`: the reason, with the option that fixes it where both fit into one line."""
+    """Return `no time left: --budget 46`: the reason, with the option that fixes it where both fit into one line."""
     whole = f"{why}: {fix_option(verdict)}"
     return whole if fix_option(verdict) and len(whole) <= BRIEF else why
 

@@ -75,13 +75,13 @@ SHORT = {
         (BUSY, "pass", "the process kept the GPU busy for 80.0 % of the time; target > 70 %"),
         (metal.idle(), "fail", "20.0 % of the time; target > 70 %"),
         # 1.4 s alone, and 0.05 s in which its work waited for somebody else: 72.5 %.
-        (metal.metal(), "unknown", "other processes had the GPU: without them it could have been 72.5 %"),
+        (metal.metal(), "unknown", "other processes used the GPU: without them it could have been 72.5 %"),
         (metal.metal(blocked=None, others=0.3), "unknown", "without them it could have been 85.0 %"),
         (metal.metal(**SHORT), "unknown", "no region is marked, and 12 command buffers may be start-up"),
         (metal.metal(**(SHORT | {"buffers": 100})), "fail", "> 70 %"),
         (metal.metal(span=8e-3, window=8e-3, process_busy=8e-3, device_busy=8e-3), "unknown", "8.00 ms are too short"),
-        (metal.idle(span=4e-3, process_busy=1e-3, blocked=0.0), "unknown", "4.00 ms are too short to tell"),
-        (metal.idle(others=None, blocked=None), "unknown", "other processes had the GPU: without them"),
+        (metal.idle(span=4e-3, process_busy=1e-3, blocked=0.0), "unknown", "4.00 ms are too short to judge"),
+        (metal.idle(others=None, blocked=None), "unknown", "other processes used the GPU: without them"),
         (MetalTrace(), "unknown", "GPU utilization not known: the process's own intervals are not in the trace"),
         (metal.idle(process_busy=0.0, unsubmitted=2.0, blocked=0.0), "fail", "0.0 % of the time"),
     ],
@@ -120,7 +120,7 @@ def test_an_unknown_says_what_to_do_about_its_own_cause() -> None:
         (counted(read=120e9), "fail", "54.9 % of the memory bandwidth"),
         (counted(read=40e9), "not-applicable", "it hardly moves data (18.3 % of the chip's bandwidth)"),
         (counted(read=120e9, alu=70.0), "not-applicable", "arithmetic limits it"),
-        (counted(read=260e9), "unknown", "the system level cache served a part"),
+        (counted(read=260e9), "unknown", "it includes what the system level cache served"),
         (BUSY, "unknown", "Counter Set: (null)"),
         (metal.idle(), "not-applicable", "the GPU waits for most of the time (busy for 20.0 %)"),
     ],
@@ -168,7 +168,7 @@ def test_where_the_gpu_waits_memory_is_not_what_it_waits_for() -> None:
         (
             metal.idle(counters=metal.counters(occupancy=40.0)),
             "not-applicable",
-            "busy for 20.0 %), and not for threads",
+            "busy for 20.0 %), but not for threads",
         ),
         (BUSY, "unknown", "Compute occupancy not known"),
     ],
@@ -183,7 +183,7 @@ def test_low_occupancy_is_a_fault_only_where_nothing_is_busy(
 def test_the_gpus_own_manager_and_other_work_excuse_low_occupancy() -> None:
     counters = metal.counters(occupancy=33.0)
     held = replace(BUSY, counters=(*counters, metal.counter("Occupancy Manager Target", 35.0)))
-    assert "occupancy manager holds it there (0.943 of what it allows)" in spoken(
+    assert "occupancy manager limits it (0.943 of what it allows)" in spoken(
         on("occupancy", held).reason
     )
     free = replace(BUSY, counters=(*counters, metal.counter("Occupancy Manager Target", 100.0)))
@@ -201,7 +201,7 @@ def test_without_a_limiter_low_occupancy_is_not_called_a_fault() -> None:
     alone = replace(BUSY, counters=(metal.counter("Compute Occupancy", 30.0),))
     found = on("occupancy", alone)
     assert found.verdict == "unknown"
-    assert "low occupancy alone is no fault" in spoken(found.reason)
+    assert "low occupancy alone is not a problem" in spoken(found.reason)
     assert found.advice
 
 
@@ -216,11 +216,11 @@ EVEN = tuple(MetalWork(f"layer {n}", 10, 0.4) for n in range(4))
     [
         (replace(BUSY, encoders=EVEN), "pass", "encoder layer 0 takes 25.0 % of the GPU time"),
         (counted(), "fail", "encoder MPSMatrixMultiplication takes 64.3 % of the GPU time; target <= 50 %"),
-        (BUSY, "unknown", "how near that is to what the GPU can do was not counted"),
+        (BUSY, "unknown", "it was not counted how near that is to the GPU's limit"),
         (counted(limiter=85.0), "not-applicable", "its top limiter is at 85.0 %"),
         (counted(read=160e9), "not-applicable", "it keeps memory busy"),
-        (metal.idle(), "not-applicable", "no shader decides"),
-        (replace(BUSY, encoders=()), "unknown", "not known: the process had nothing on the GPU"),
+        (metal.idle(), "not-applicable", "no single shader matters"),
+        (replace(BUSY, encoders=()), "unknown", "not known: the process ran nothing on the GPU"),
     ],
 )
 def test_the_longest_shader_is_named_and_judged_by_what_it_keeps_busy(
@@ -257,7 +257,7 @@ def test_a_program_that_put_nothing_on_the_gpu_is_asked_whether_it_uses_it() -> 
     why = Fact.of("no-rows", table="metal-gpu-intervals")
     empty = MetalAbsent("metal-gpu-intervals", why, "launch the program with xctrace")
     found = on("gpu-busy", MetalTrace(span=2.0, absent=(empty,)))
-    assert spoken(found.reason) == "GPU utilization not known: nothing of the program was seen on the GPU"
+    assert spoken(found.reason) == "GPU utilization not known: the program ran nothing on the GPU"
     assert found.advice[0].startswith("Does it use the GPU?")
     brought = verdicts(metal.report(MetalTrace(span=2.0, absent=(empty,))))["gpu-busy"]
     assert spoken(brought.reason) == "GPU utilization not known: metal-gpu-intervals has no rows"
@@ -266,7 +266,7 @@ def test_a_program_that_put_nothing_on_the_gpu_is_asked_whether_it_uses_it() -> 
 
 @pytest.mark.parametrize("trace", [BUSY, metal.idle(), counted(read=120e9)])
 def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None:
-    why = "the recording names no process: Firefox (900) counts, the busiest on the GPU"
+    why = "the recording names no process: Firefox (900), the busiest on the GPU, is taken"
     found = verdicts(metal.report(replace(trace, guessed=Fact.message(why))))
     for name in ("gpu-busy", "longest-shader"):
         assert found[name].verdict == "unknown"
@@ -275,7 +275,7 @@ def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None
 
 @pytest.mark.parametrize("trace", [BUSY, metal.idle()])
 def test_of_a_region_that_was_not_found_nothing_is_said(trace: MetalTrace) -> None:
-    why = "the whole trace counts, not the region alone: the trace does not tell its clock"
+    why = "the whole trace is analysed, not only the region: the clock of the trace is not known"
     found = on("gpu-busy", replace(trace, lost=Fact.message(why), marked=False))
     assert (found.verdict, why in spoken(found.reason)) == ("unknown", True), spoken(found.reason)
 

@@ -143,7 +143,7 @@ def test_a_simulated_metric_is_labelled_so(metric, counts, value):
 
 def test_write_backs_are_in_the_bytes_only_where_they_were_simulated_and_the_reading_says_which():
     without = one("dram.bytes", simulated(I3mr=1, D3mr=2, D3mw=3, line_bytes=64), tool="valgrind")
-    assert "writes back come on top" in spoken(without.reason)
+    assert "without write-backs" in spoken(without.reason)
     with_them = one("dram.bytes", simulated(I3mr=1, D3mr=2, D3mw=3, D3wb=1, line_bytes=64), tool="valgrind")
     assert "written back" in spoken(with_them.reason)
 
@@ -184,7 +184,7 @@ def test_bandwidth_is_bytes_over_the_wall_time_of_the_same_report():
     [
         (Counter("cycles", None, "not-supported"), "cycles is not supported"),
         (Counter("cycles", None, "not-counted"), "cycles is not counted"),
-        (Counter("cycles", None, "hard-zero"), "cycles is a hard zero"),
+        (Counter("cycles", None, "hard-zero"), "cycles always reads 0 here"),
     ],
 )
 def test_an_unusable_counter_is_named_with_its_state(counter, words):

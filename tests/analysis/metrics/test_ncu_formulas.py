@@ -325,7 +325,7 @@ def test_raw_bank_conflicts_are_an_estimate_and_say_so():
     told = readings(given({**RAW, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": 25_935_480}))
     assert told["shared.bank_conflicts"].value == 128_901
     assert told["shared.bank_conflicts"].quality == told["shared.bank_conflicts.share"].quality == "estimated"
-    assert "not the instructions' own excess" in spoken(told["shared.bank_conflicts"].reason)
+    assert "not only the excess of the instructions" in spoken(told["shared.bank_conflicts"].reason)
     assert told["shared.bank_conflicts.share"].value == pytest.approx(0.497, abs=0.001)
     assert "shared.bank_conflicts.excess" not in told
 

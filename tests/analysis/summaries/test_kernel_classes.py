@@ -27,7 +27,7 @@ def classed(values: Values, one: Kernel = kernel("k"), seconds: float = 1e-3) ->
         ("sobelFloat", "issue", "issue", "instruction issue at 84 % of its peak; the next, ALU pipe (integer, logic"),
         ("sobelDouble", "fp64", "fp64", "FP64 pipe at 86 % of its peak; the next, instruction issue, at 4.1 %"),
         ("nvjet_sm90_hsh_256x128_64x4", "tensor", "tensor", "tensor pipe at 95 % of its peak; the next, L1, at 70 %"),
-        ("nvjet, only the gate's counters", "unknown", "dram", "DRAM at 27 % of its peak; what its pipes did"),
+        ("nvjet, only the gate's counters", "unknown", "dram", "DRAM at 27 % of its peak; its arithmetic pipes"),
     ],
 )  # fmt: skip
 def test_known_kernels_have_their_known_class(

@@ -74,11 +74,11 @@ def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_tra
     gate = replace(whole, plan=replace(metal.plan(), passes=metal.plan().passes[:2]), passes=whole.passes[:2])
     found = told(gate)["gpu.occupancy"]
     assert (spoken(found.reason), found.fix) == (
-        "the counters pass was not asked for",
+        "the counters pass was not requested",
         "--passes timing,trace,counters",
     )
     assert spoken(told(gate)["bandwidth.gpu"].reason) == (
-        "the counters pass was not asked for; the workload declares no bytes"
+        "the counters pass was not requested; the workload declares no bytes"
     )
     assert spoken(told(whole)["gpu.occupancy"].reason) == reason
 
@@ -98,8 +98,8 @@ def test_a_trace_of_nothing_divides_by_nothing() -> None:
     nothing = MetalTrace(span=0.0, device_busy=0.0, process_busy=0.0, others=0.0, window=0.0, unsubmitted=0.0)
     found = told(metal.report(nothing))
     assert found["gpu.utilization"].value is None
-    assert spoken(found["gpu.utilization"].reason) == "the process had nothing on the GPU"
-    assert spoken(found["gpu.starved"].reason) == "the GPU did not idle"
+    assert spoken(found["gpu.utilization"].reason) == "the process ran nothing on the GPU"
+    assert spoken(found["gpu.starved"].reason) == "the GPU was never idle"
 
 
 def test_each_reading_names_its_table_and_every_metric_is_in_the_catalogue() -> None:
@@ -134,7 +134,7 @@ def test_a_mean_over_all_time_is_not_that_at_work() -> None:
     counter = metal.counter("Compute Occupancy", None, mean=30.0, most=90.0)
     found = told(metal.run(metal.metal(counters=(counter,))))["gpu.occupancy"]
     assert found.value is None
-    assert (spoken(found.reason) or "").startswith("Compute Occupancy is of a time")
+    assert (spoken(found.reason) or "").startswith("Compute Occupancy covers a time")
 
 
 def test_samples_that_are_longer_than_the_work_in_them_decide_nothing() -> None:
@@ -171,7 +171,7 @@ def test_a_counter_in_a_unit_of_its_own_is_no_bandwidth(unit: str) -> None:
 def test_half_of_the_traffic_is_no_bandwidth() -> None:
     found = told(metal.run(metal.metal(counters=(metal.counter("GPU Read Bandwidth", 1e9, "B/s"),))))
     assert found["bandwidth.gpu"].value is None
-    assert "none of the recorded counters tells it (GPU write bandwidth)" in (
+    assert "none of the recorded counters measures it (GPU write bandwidth)" in (
         spoken(found["bandwidth.gpu"].reason) or ""
     )
 
@@ -193,7 +193,7 @@ def test_a_counter_that_is_always_zero_is_a_hard_zero_and_no_value() -> None:
     zero = metal.counter("Compute Occupancy", 0.0, mean=0.0, most=0.0)
     found = told(metal.run(metal.metal(counters=(zero,))))["gpu.occupancy"]
     assert found.value is None
-    assert spoken(found.reason) == "Compute Occupancy is a hard zero: 0 in all of 1000 samples"
+    assert spoken(found.reason) == "Compute Occupancy does not work here: it is 0 in all 1000 samples"
 
 
 def test_the_largest_limiter_stands_for_the_top_one_but_not_that_of_launches() -> None:
@@ -240,7 +240,7 @@ def test_a_figure_of_one_report_makes_an_estimate() -> None:
         found = told(metal.report(metal.metal(counters=counters), gpus=(gpu,)))["bandwidth.gpu.share"]
         assert (found.quality, spoken(found.reason)) == (
             "estimated",
-            "the figure of the chip is one report's",
+            "the figure for this chip comes from a single report",
         )
     assert doubtful
 

@@ -97,7 +97,7 @@ def test_without_counted_flops_the_declared_ones_serve_and_it_is_said() -> None:
     found = told(roofline_readings(blind, choose_ceilings(peaks(), 100.0, RUN)))
     assert found["flops.rate"].value == pytest.approx(2e10)
     assert found["flops.rate"].quality == "estimated"
-    assert spoken(found["flops.rate"].reason) == "as the workload declares it"
+    assert spoken(found["flops.rate"].reason) == "declared by the workload"
 
 
 def test_what_is_missing_leaves_unavailable_with_the_first_reason() -> None:

@@ -69,7 +69,7 @@ def test_an_evaluation_after_the_training_is_told_and_is_no_part_of_a_step() -> 
     assert (loop.repeats, loop.before) == (50, False)
     assert loop.seconds == pytest.approx(150 * 110e-9, rel=0.01)
     said = " ".join(map(fact_text, notes))
-    assert "another loop, after the one that counts, is no part of a step: 50 times in 16.5 µs" in said
+    assert "another loop after the analysed one is not part of a step: 50 times in 16.5 µs" in said
     assert "launches after it left out" not in said
 
 

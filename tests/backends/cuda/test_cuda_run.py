@@ -46,7 +46,7 @@ def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Mach
         "void transpose<(int)0>(const float *, float *, int)"
     }
     assert any(
-        "1 planned kernel (2.5 % of the GPU time) did not come up" in note for note in spoken_lines(run.notes)
+        "1 planned kernel (2.5 % of the GPU time) did not appear" in note for note in spoken_lines(run.notes)
     )
     assert run.facts["cache control"] == "all"
     assert run.gpus[0].bandwidth is not None

@@ -87,7 +87,7 @@ def test_where_jax_profiler_is_the_programs_own_nsys_traces_and_it_is_said(
     )  # fmt: skip
     assert reason in spoken(first.reason)
     assert run.plan is not None
-    assert "by nsys without NVTX ranges, since jax.profiler failed" in " ".join(
+    assert "by nsys without NVTX ranges, because jax.profiler failed" in " ".join(
         spoken_lines(run.plan.passes[2].notes)
     )
     assert [one.name for one in run.passes] == ["timing", "trace", "trace", "counters"]

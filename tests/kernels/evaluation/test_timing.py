@@ -327,14 +327,14 @@ def test_only_what_no_processor_can_write_is_impossible() -> None:
     size = 1 << 26
     quickest = size / (2 * STORED_PER_SECOND)
     assert impossible_rate(size, 1.01 * quickest, 2) is None
-    assert "ended before their results can have been written" in spoken(
+    assert "ended before their results could have been written" in spoken(
         impossible_rate(size, 0.9 * quickest, 2)
     )
     assert impossible_rate(0, 1e-9, 1) is None  # a view
     h100 = 132
     assert impossible_rate(4 << 20, 2e-6, h100, on_gpu=True) is None  # 2 TB/s
     too_fast = impossible_rate(4 << 20, 5e-8, h100, on_gpu=True)
-    assert "before their results can have been written" in spoken(too_fast)
+    assert "before their results could have been written" in spoken(too_fast)
     old, new = torch.ones(8), torch.ones(16)
     known = {old.untyped_storage().data_ptr()}
     assert count_written([old[2:], new, new[1:], torch.ones(1).expand(1000), torch.zeros(9)], known) == 64 + 4
@@ -348,6 +348,6 @@ def test_a_time_below_measured_peaks_and_more_threads_are_remarks() -> None:
     )
     assert describe_witnesses(1.0, None, 1.9, 1.5) == ()
     assert describe_witnesses(1.0, None, 1.6, 1.0, allowed=1) == ()
-    assert "keeps 1.9 processors busy, and --threads allows 1" in spoken(
+    assert "keeps 1.9 processors busy although --threads allows 1" in spoken(
         describe_witnesses(1.0, None, 1.9, 1.9, 1)[0]
     )

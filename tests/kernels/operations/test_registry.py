@@ -42,7 +42,7 @@ def test_what_a_user_registers_is_found_however_its_operation_was_spelled(spelle
     assert has_implementation("mine", "GELU")
     assert not has_implementation("mine", "Swish")
     assert implementations()[-1] == "mine"
-    with pytest.raises(Unavailable, match="mine does not do Swish"):
+    with pytest.raises(Unavailable, match="mine does not implement Swish"):
         build_call("mine", _problem("Swish"))
 
 

@@ -87,7 +87,7 @@ def test_what_xla_launches_to_choose_kernels_is_no_work_and_its_compilations_are
     assert names == {"gemm_fusion_dot_1", "input_reduce_fusion", "loop_reduce_fusion", "wrapped_broadcast"}
     assert trace.launches == 13  # the fourth size has only its ones
     notes = " ".join(spoken_lines(report.warnings))
-    assert "with which XLA chose kernels" in notes
+    assert "that XLA ran only to choose its kernels" in notes
     assert "JAX compiled 7 programs in the trace, which took 3.15 s: jit_broadcast_in_dim 4 times" in notes
     compiles = next(call for call in trace.api if call.name == "JAX compiles")
     assert compiles.calls == 7
@@ -214,13 +214,13 @@ def test_a_trace_that_is_cut_short_is_read_as_far_as_it_goes(tmp_path: Path, sha
     path = tmp_path / "cut.json.gz"
     path.write_bytes(packed[: int(share * len(packed))])
     report = recognise_format(path).read(path)
-    assert "cut short" in " ".join(spoken_lines(report.warnings))
+    assert "cut off" in " ".join(spoken_lines(report.warnings))
 
 
 def test_a_trace_of_no_kernel_says_so(tmp_path: Path) -> None:
     report, trace = read(made(tmp_path, host("PjitFunction(f)", 1.0, 2.0)))
     assert trace.kernels == ()
-    assert spoken_lines(report.warnings) == ("the trace holds no kernel of the program",)
+    assert spoken_lines(report.warnings) == ("the trace contains no kernel of the program",)
 
 
 HOSTILE: dict[str, object] = {
@@ -237,7 +237,7 @@ HOSTILE: dict[str, object] = {
 def test_a_kernel_without_a_time_is_left_out_and_counted(tmp_path: Path, what: str) -> None:
     report, trace = read(made(tmp_path, kernel("good", 1.0, 2), HOSTILE[what]))
     assert [one.kernel.name for one in trace.kernels] == ["good"]
-    assert "1 event without a time left out" in " ".join(spoken_lines(report.warnings))
+    assert "1 event without a time were left out" in " ".join(spoken_lines(report.warnings))
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_launch_that_ncu_could_not_finish_is_no_kernel_without_values(tmp_path
     report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(results)))
     assert {counter.scope.name for counter in report.counters} == {"done"}
     assert [
-        line for line in spoken_lines(report.warnings) if line.startswith("nothing was counted of trace")
+        line for line in spoken_lines(report.warnings) if line.startswith("trace could not be counted")
     ] != []
 
 

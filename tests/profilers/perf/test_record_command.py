@@ -61,7 +61,7 @@ def test_perf_ends_with_the_workload_where_it_can_be_told_not_to_listen_for_bpf_
     [
         (None, None, "dwarf", False, "native"),
         ((3, 11), None, "dwarf", False, "native frames only"),
-        ((3, 12), "PYTHONPERFSUPPORT", "fp", False, "few stacks"),
+        ((3, 12), "PYTHONPERFSUPPORT", "fp", False, "only about 1 stack in 100"),
         ((3, 13), "PYTHON_PERF_JIT_SUPPORT", "dwarf", True, "native and Python"),
         ((3, 14), "PYTHON_PERF_JIT_SUPPORT", "dwarf", True, "native and Python"),
     ],

@@ -276,7 +276,7 @@ def test_samples_of_our_own_thread_are_left_out_and_counted(tmp_path: Path):
     report = read(tmp_path, "\n".join(lines) + "\n")
     assert report.profiles[0].total == pytest.approx(3e-6)
     assert spoken_lines(report.warnings) == (
-        "25.0 % of perf's samples were of profkit's own sampler: left out",
+        "25.0 % of perf's samples were in profkit's own sampler and are left out",
     )
 
 
@@ -284,7 +284,7 @@ def test_an_event_of_user_space_only_says_so(tmp_path: Path):
     for events, user_only in zip(EVENTS.split("|"), (True, False), strict=True):
         for event in events.split():
             report = read(tmp_path, f"app 1/1 1.000001: 1 {event}: \n\t  1f main (/bin/app)\n\n")
-            said = (f"{event}: user space only; what the kernel did is not in it",)
+            said = (f"{event}: user space only, without the time in the kernel",)
             assert spoken_lines(report.warnings) == (said if user_only else ())
 
 
@@ -299,10 +299,10 @@ LINE = b"app 1 1.000000: 1 cycles: 1f main (/bin/app)\n"
         (
             SAMPLE * 3 + SAMPLE[:50],
             3,
-            "in the middle of a line: it was cut short, and its last sample is left out",
+            "in the middle of a line: it was cut off, and its last sample is skipped",
         ),
-        (SAMPLE * 3 + SAMPLE[:-1], 4, "may be cut short"),
-        (LINE * 3 + LINE[:30], 3, "cut short"),
+        (SAMPLE * 3 + SAMPLE[:-1], 4, "may be cut off"),
+        (LINE * 3 + LINE[:30], 3, "cut off"),
     ],
 )
 def test_a_text_that_is_cut_keeps_its_whole_samples_and_says_so(

@@ -281,7 +281,7 @@ def test_merged_groups_hold_each_counter_once_with_the_middle_of_its_counts():
     assert {c.name: c.value for c in merged.counters} == values
     assert (len(merged.groups), spoken_lines(merged.warnings)) == (
         3,
-        ("the last line is cut off; what stands before it was read",),
+        ("the last line is cut off; everything before it was read",),
     )
 
 

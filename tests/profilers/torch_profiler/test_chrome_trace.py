@@ -110,7 +110,7 @@ def test_a_trace_of_the_cpu_alone_says_so(tmp_path: Path) -> None:
     document = summarize_report(path)
     assert document.backend == "cpu"
     assert document.verdicts == () or {v.verdict for v in document.verdicts} <= {"not-applicable"}
-    assert "2 operators of the CPU and no kernel: it is of the CPU alone" in spoken_lines(document.notes)[-1]
+    assert "2 operators of the CPU and no kernel: only the CPU was traced" in spoken_lines(document.notes)[-1]
 
 
 @pytest.mark.torch
@@ -141,7 +141,7 @@ def test_a_trace_that_was_cut_short_is_read_as_far_as_it_goes(
     report = read(path)
     assert report.trace is not None
     assert 0 < report.trace.launches < 800
-    assert any("cut short" in warning for warning in spoken_lines(report.warnings))
+    assert any("cut off" in warning for warning in spoken_lines(report.warnings))
 
 
 def test_a_step_holds_what_any_thread_launches(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_name_that_torch_did_not_escape_is_read_as_it_is(tmp_path: Path, writt
     assert report.trace is not None
     assert [one.kernel.name for one in report.trace.kernels] == [name]
     assert report.trace.launches == 4
-    assert "no JSON" in notes_of(report)
+    assert "invalid JSON" in notes_of(report)
 
 
 @pytest.mark.parametrize("value", ["inf", "-inf", "nan", "-nan", "-nan(ind)", "Infinity", "NaN"])
@@ -66,7 +66,7 @@ def test_a_bandwidth_that_is_no_number_of_json_costs_no_event(tmp_path: Path, va
 def test_a_path_of_windows_behind_the_events_is_no_sign_of_a_killed_process(tmp_path: Path) -> None:
     path = trace(tmp_path, ordinary())
     path.write_text(path.read_text()[:-1] + ', "traceName": "C:\\Users\\me\\trace.json"}')
-    assert "cut short" not in notes_of(read(path))
+    assert "cut off" not in notes_of(read(path))
 
 
 def test_text_that_is_no_json_is_refused_with_the_line_that_names_the_place(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_comma_behind_the_last_event_is_no_sign_of_a_killed_process(tmp_path: 
     path.write_text(path.read_text().removesuffix("]}") + ",]}")
     report = read(path)
     assert report.trace is not None
-    assert (report.trace.launches, notes_of(report).count("cut short")) == (4, 0)
+    assert (report.trace.launches, notes_of(report).count("cut off")) == (4, 0)
 
 
 def test_a_second_trace_in_the_same_file_is_told_and_not_read(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_second_trace_in_the_same_file_is_told_and_not_read(tmp_path: Path) ->
     report = read(path)
     assert report.trace is not None
     assert report.trace.launches == 4
-    assert "more stands behind the end of the trace" in notes_of(report)
+    assert "the file contains more data after the end of the trace" in notes_of(report)
 
 
 def test_times_that_are_texts_are_times(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_tasks_of_an_npu_are_told_and_the_trace_is_not_of_the_cpu_alone(tmp_path
     }
     report = read(trace(tmp_path, [event("cpu_op", "aten::mm", 0, 10), task]))
     assert "1 task of an Ascend NPU" in notes_of(report)
-    assert "CPU alone" not in notes_of(report)
+    assert "only the CPU was traced" not in notes_of(report)
 
 
 def test_categories_of_torch_before_1_12_are_those_of_today(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_categories_of_torch_before_1_12_are_those_of_today(tmp_path: Path) -> N
 def test_kernels_without_a_time_are_not_said_to_be_missing(tmp_path: Path, wrong: dict[str, Any]) -> None:
     lost = [{**one, **wrong} if one["cat"] == "kernel" else one for one in ordinary()]
     told = notes_of(read(trace(tmp_path, lost)))
-    assert "4 kernels and copies are in the trace, none with a time" in told
+    assert "4 kernels and copies are in the trace, all with impossible times" in told
     assert "holds no kernel" not in told
 
 
@@ -162,7 +162,7 @@ def test_one_kernel_without_a_time_is_left_out_and_counted(tmp_path: Path, wrong
     report = read(trace(tmp_path, [first, {**launched, **wrong}, *rest]))
     assert report.trace is not None
     assert (report.trace.launches, report.trace.busy) == (3, pytest.approx(6 * US))
-    assert "1 event without a time left out" in notes_of(report)
+    assert "1 event without a time were left out" in notes_of(report)
 
 
 @pytest.mark.parametrize("calls", [1, 2, 5])

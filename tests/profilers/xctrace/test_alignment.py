@@ -73,7 +73,7 @@ def test_a_region_of_another_recording_never_counts() -> None:
     found = align_regions([record((LENGTH + 40 * SECOND, LENGTH + 41 * SECOND))], CLOCK, LENGTH)
     assert found.windows == ()
     (note,) = spoken_lines(found.notes)
-    assert note.startswith("the whole trace counts, not the region alone: 1 of 1 entry")
+    assert note.startswith("the whole trace is analysed, not only the region: 1 of 1 entry")
     assert spoken(found.loss) == note
     assert "it is of another recording, or of another clock" in note
 
@@ -85,7 +85,7 @@ def test_without_time_info_the_whole_trace_counts_and_says_why() -> None:
     found = align_regions([record((5, 6))], None, LENGTH)
     assert (found.windows, found.entries) == ((), 0)
     assert spoken_lines(found.notes) == (
-        "the whole trace counts, not the region alone: the trace does not tell its clock: it has no table time-info",
+        "the whole trace is analysed, not only the region: the clock of the trace is not known: it has no table time-info",
     )
 
 
@@ -101,5 +101,5 @@ def test_signposts_decide_where_the_clock_does_not() -> None:
     found = align_regions([record((5, 6))], None, LENGTH, ((100, 150), (900, 950)))
     assert (found.windows, found.entries) == (((100, 150), (900, 950)), 2)
     assert spoken_lines(found.notes)[0].startswith(
-        "the region is where its signposts are: the trace does not tell its clock"
+        "the region is taken from its signposts: the clock of the trace is not known"
     )

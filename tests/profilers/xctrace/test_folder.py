@@ -108,7 +108,7 @@ def test_a_table_of_contents_alone_says_how_it_was_recorded(tmp_path: Path) -> N
     for path in (tmp_path / "toc", tmp_path):
         report = read_exports(path)
         assert report.facts["template"] == "Metal System Trace"
-        assert any(note.startswith("a table of contents alone") for note in spoken_lines(report.warnings))
+        assert any(note.startswith("only a table of contents") for note in spoken_lines(report.warnings))
 
 
 def test_an_export_of_nothing_is_refused_with_the_way_on(tmp_path: Path) -> None:

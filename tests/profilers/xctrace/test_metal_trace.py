@@ -71,7 +71,7 @@ def test_without_a_region_the_window_goes_from_the_first_work_of_the_process_to_
     assert (report.trace.span, report.trace.busy) == (us(250), us(150))
     assert not report.metal.marked
     (note,) = spoken_lines(report.warnings)
-    assert "nothing is marked" in note
+    assert "no region is marked" in note
     assert "250 µs lie between" in note
 
 
@@ -138,7 +138,7 @@ def test_another_process_than_the_launched_one_counts_only_with_a_reason():
     idle = read({INTERVALS: other})
     assert idle.metal.process_busy == 0.0
     assert idle.trace is None
-    assert spoken_lines(idle.warnings)[0] == "python3.12 (812) was launched and had nothing on the GPU"
+    assert spoken_lines(idle.warnings)[0] == "python3.12 (812) was started, but ran nothing on the GPU"
     said = read({INTERVALS: [*other, work(60, 20)]}, pids=[900])
     assert said.metal.process_busy == us(50)
 
@@ -148,7 +148,7 @@ def test_without_a_table_of_contents_the_busiest_counts_but_never_the_compositor
     assert report.metal.process_busy == us(20)
     assert (
         spoken_lines(report.warnings)[0]
-        == "the recording names no process: python3.12 (812) counts, the busiest on the GPU"
+        == "the recording names no process: python3.12 (812), the busiest on the GPU, is taken"
     )
     assert report.metal.guessed == report.warnings[0]
     assert read({INTERVALS: [work(0, 9)]}).metal.guessed is None
@@ -156,7 +156,7 @@ def test_without_a_table_of_contents_the_busiest_counts_but_never_the_compositor
 
 
 def test_a_region_that_was_not_found_is_told():
-    note = "the whole trace counts, not the region alone: the trace does not tell its clock"
+    note = "the whole trace is analysed, not only the region: the clock of the trace is not known"
     tables = {INTERVALS: [work(0, 10)]}
     assert read(tables, alignment=Alignment(notes=(note,))).metal.lost == note
     assert read(tables).metal.lost is None

@@ -73,7 +73,7 @@ def test_without_a_time_the_work_stands_in_for_it() -> None:
 def test_a_time_that_collapsed_is_not_believed_unless_it_was_asked_for() -> None:
     found = compare(run(), run(-0.95, seed=2))
     assert found.outcome == "ambiguous"
-    assert "was the work done" in spoken(found)
+    assert "did it do the work" in spoken(found)
     assert compare(run(), run(-0.95, seed=2), CompareOptions(metrics=("time.median",))).outcome == "improved"
 
 
@@ -162,7 +162,7 @@ def test_of_two_inputs_it_is_said_how_both_can_be_timed() -> None:
     other = replace(work, command=("python", "bench.py", "--size", "9"))
     both = compare(replace(run(), workload=work), replace(run(), workload=other))
     assert both.outcome == "refused"
-    assert "--a COMMAND --b COMMAND times both in turn" in spoken(both.fix)
+    assert "--a COMMAND --b COMMAND alternates runs of both" in spoken(both.fix)
     machine = replace(documents.machine(), cpu="Another CPU", virtual=None)
     elsewhere = compare(run(), replace(run(), machine=machine))
     assert spoken(elsewhere.fix) == "--force compares them anyway"

@@ -41,7 +41,7 @@ def test_time_that_the_hypervisor_took_makes_a_longer_time_ambiguous_and_no_shor
     robbed = Disturbance(1.0, stolen=0.2, others=0.0, waited=0.0)
     found = compare(disturbed(0.0, 1), disturbed(0.1, 2, robbed))
     assert found.outcome == "ambiguous"
-    assert "the candidate lost 20 % of its time to other guests" in spoken(found)
+    assert "other guests of the hypervisor took 20 % of the time of the candidate" in spoken(found)
     assert compare(disturbed(0.0, 1), disturbed(-0.3, 2, robbed)).outcome == "improved"
     assert compare(disturbed(0.0, 1, robbed), disturbed(-0.1, 2)).outcome == "ambiguous"
 

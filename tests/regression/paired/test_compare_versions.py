@@ -64,11 +64,11 @@ def test_a_candidate_that_never_ends_is_ended_after_ten_times_its_baseline(
     ("words", "says"),
     [
         (["--a", "true"], "--a and --b must be given together"),
-        (["--a", "true", "--b", "true", "--base", "main"], "nothing else is run"),
+        (["--a", "true", "--b", "true", "--base", "main"], "whole commands"),
         (["--base", "main"], "no command"),
-        (["--head", "main", "--", "true"], "what is it compared with"),
-        (["one"], "two runs or reports, not 1"),
-        (["python", "bench.py", "--", "x"], "two runs or reports, not 3"),
+        (["--head", "main", "--", "true"], "needs a version to compare with"),
+        (["one"], "two runs or reports, but got 1"),
+        (["python", "bench.py", "--", "x"], "two runs or reports, but got 3"),
         (["--a", "'", "--b", "true"], "is no command"),
         (["--a", " ", "--b", "true"], "an empty command"),
         (["--a", "absent-program", "--b", "true"], "absent-program"),
@@ -99,7 +99,7 @@ def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: 
         printed, _ = child.communicate(timeout=60)
     assert child.returncode == 130, errors.read_text()
     assert "WORSE" in printed
-    assert "Interrupted before the" in " ".join(printed.split())
+    assert "Interrupted during the" in " ".join(printed.split())
 
 
 def between(place: Path, *command: str) -> VersionsRequest:

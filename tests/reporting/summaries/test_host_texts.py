@@ -148,7 +148,7 @@ SHORT = MemoryGrowth(None, None, None, 3, None, Fact.of("few-iterations", count=
     [
         (LEAK, 1000.0, "each iteration leaves 1.00 KiB behind: it leaks"),
         (QUIET, 0.0, "no leak in 50 iterations"),
-        (SHORT, None, "whether it leaks is not known (5 iterations are too few: 10 are needed)"),
+        (SHORT, None, "whether it leaks is not known (5 iterations are too few: at least 10 are needed)"),
     ],
 )
 def test_growth_is_what_is_certain_of_it(growth: MemoryGrowth, value: float | None, says: str) -> None:

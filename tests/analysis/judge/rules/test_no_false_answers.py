@@ -113,7 +113,7 @@ def test_an_autotuners_kernels_count_in_no_share_ranking_verdict_or_insight() ->
     assert [one for one in judged.insights if one.where.kernel in (DELAY.name, COMPARED.name)] == []
     notes = spoken_lines(judged.notes)
     assert any(
-        "100 launches of kernels that only choose or time others (DelayKernel, " in note for note in notes
+        "100 launches of kernels that only select or time other kernels (DelayKernel, " in note for note in notes
     )
     assert judge_document(judged, targets_for("cuda")) == judged
 
@@ -162,7 +162,7 @@ def test_where_the_trace_failed_nothing_is_concluded_from_counters_and_the_page_
     page = " ".join(render(view(judged), color=False, width=100).split())
     assert "What to do first" not in page
     assert "The trace pass failed: torch's profiler left no trace: the workload uses no torch. " in page
-    assert "nothing is concluded from them" in page
+    assert "no findings are drawn from them" in page
 
 
 def test_a_report_of_counters_that_somebody_made_is_judged_as_before() -> None:

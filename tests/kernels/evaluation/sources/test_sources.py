@@ -94,7 +94,7 @@ def test_a_file_has_what_it_decorates_and_what_is_called_so(tmp_path: Path) -> N
         "tanh.default": "tanh",
     }
     assert spoken_lines(source.remarks()) == (
-        "gleu_kernel_impl is named like no operation of PyTorch (near: glu, gelu)",
+        "gleu_kernel_impl is not the name of an operation of PyTorch (near: glu, gelu)",
     )
 
 
@@ -420,7 +420,7 @@ def test_one_folder_may_have_a_kernel_for_each_overload_of_its_operation(tmp_pat
 def test_folders_of_no_operation_are_named_with_what_is_near(tmp_path: Path) -> None:
     files = {"relu/relu.py": RELU, "gleu/gleu.py": "def gleu_kernel_impl(x): ...\n", "README.md": ""}
     assert spoken_lines(opened(tmp_path, files).remarks()) == (
-        "gleu is named like no operation of PyTorch (near: glu, gelu)",
+        "gleu is not the name of an operation of PyTorch (near: glu, gelu)",
     )
 
 
