@@ -52,11 +52,13 @@ _WAITS: Mapping[str, SpotKind] = {
     "sleep": "sleep", "lock": "lock", "network": "network", "input": "input", "child": "child", "pipe": "pipe",
     "file": "file", "sync": "sync", "await": "await",
 }  # fmt: skip
+# The kinds of a place that executes code: with the name of what is called the text is `runs: NAME`.
+RUNS_CODE: tuple[SpotKind, ...] = ("python", "library", "native")
 # What a place does, in words.
 DOES: Mapping[SpotKind, str] = {
-    "python": "computes",
-    "library": "computes",
-    "native": "computes",
+    "python": "runs Python code",
+    "library": "runs library code",
+    "native": "runs compiled code",
     "gpu": "computes on the GPU",
     "import": "imports",
     "sleep": "sleeps",

@@ -35,7 +35,7 @@ _CLOSED: tuple[Any, ...] = (
     ChangeWord, ComparisonOutcome, Course, PassName, PassState, Quality, RunState, ScopeKind, SpotKind, VerdictWord,
 )  # fmt: skip
 _GAINS_OF = (
-    "the run's time", "the CPU time", "the GPU time", "the traced time", "the marked region", "a step",
+    "the run time", "the CPU time", "the GPU time", "the traced time", "the marked region", "a step",
     "the time of an iteration", "the time of the program",
 )  # fmt: skip
 _NUMBERS = re.compile(r"(?:(?:[<>]=?|[-+]?[\d.,]+(?:e[-+]?\d+)?)(?: |$))+")  # `< 5 ` of `< 5 %`

@@ -83,11 +83,11 @@ def _check_content(target: Path, folder: Path) -> None:
         marker = inside / MARKER
         if there and (MARKER not in there or marker.is_symlink()):
             some = ", ".join(sorted(there)[:3])
-            raise UsageError(f"{target} holds other files, and no site: {some}", _ELSEWHERE)
+            raise UsageError(f"{target} contains other files, but no site: {some}", _ELSEWHERE)
 
 
 def _cannot_write(target: Path, error: OSError) -> MachineError:
-    reason = f"cannot write a page to {target}: {error.strerror or error}; one that is there stays usable"
+    reason = f"cannot write a page to {target}: {error.strerror or error}; an existing page stays usable"
     return MachineError(reason, "--to DIR elsewhere")
 
 

@@ -156,7 +156,10 @@ def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted
     section = account_section(replace(document, account=account))
     assert section is not None
     assert (section.title, "DRAM 70 %" in str(section)) == ("Where one entry of the region goes", True)
-    assert "Most is above them in step t.py:4: 9.50 ms, where 6.65 ms would do." in str(section.headline)
+    assert (
+        "The largest excess over these limits is in step t.py:4: it takes 9.50 ms, and 6.65 ms would be enough."
+        in str(section.headline)
+    )
     calls = make_account(replace(document, timings=(replace(timing, kind="benchmark"),)))
     assert calls is not None
     assert calls.unit == "call"
@@ -369,7 +372,7 @@ def test_the_start_names_packages_of_a_region_whose_places_hold_no_import() -> N
     assert account is not None
     assert [(row.what, row.seconds) for row in account.start] == [("torch", 2.7), ("numpy", 0.25)]
     section = account_section(document_with(account, document))
-    assert "start-up, not in the table: 4.00 s (import torch ~2.70 s, import numpy ~250 ms)" in repr(section)
+    assert "start-up (not in the table): 4.00 s (import torch ~2.70 s, import numpy ~250 ms)" in repr(section)
 
 
 def median(seconds: float) -> Reading:
@@ -533,7 +536,7 @@ def test_an_iteration_of_the_loop_is_the_unit_and_what_lies_outside_is_apart() -
     assert section is not None
     assert section.title == "Where one iteration goes"
     assert "One iteration of the loop at /app/t.py:2 takes 36.0 ms (50 of them)" in str(section.headline)
-    assert "outside of the loop, not in the table: 200 ms (imports ~100 ms)" in repr(section)
+    assert "outside of the loop (not in the table): 200 ms (imports ~100 ms)" in repr(section)
 
 
 @pytest.mark.parametrize(("executions", "marked"), [(2, False), (50, True), (100_000, False)])

@@ -77,7 +77,10 @@ def test_an_account_says_that_others_ran_instead_of_what_is_left_to_win() -> Non
     assert limits(beside.account) == []
     section = account_section(beside)
     assert section is not None
-    assert "Other programs had the processors for 40 % of the run: alone it is faster." in repr(section)
+    assert (
+        "Other programs used the processors for 40 % of the run, so it is faster on an idle machine."
+        in repr(section)
+    )
     assert "at the hardware's limits" not in repr(section)
 
 

@@ -49,6 +49,6 @@ def test_a_folder_with_other_files_is_refused_with_the_fix(history: Path, tmp_pa
     (tmp_path / "thesis.tex").write_text("")
     said = profkit("history", "site", "--to", ".", "--history", history, cwd=tmp_path)
     assert said.code == 2
-    assert "holds other files, and no site: thesis.tex" in said.err
+    assert "contains other files, but no site: thesis.tex" in said.err
     assert "--to a new folder, or an empty one" in said.err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

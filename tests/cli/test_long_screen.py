@@ -19,7 +19,7 @@ FINDING = Insight(
     "80 % of the time",
     "set(found)",
     Place(file="/app/work.py", line=9, function="look"),
-    Gain(0.8, "the run's time", ""),
+    Gain(0.8, "the run time", ""),
 )
 
 

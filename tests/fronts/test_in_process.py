@@ -275,7 +275,7 @@ def test_a_decorated_coroutine_is_profiled_and_what_cannot_be_is_refused(
 def test_a_row_of_a_with_statement_says_what_it_enters_and_not_contextlib(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Rows of tests with subtests were `computes: contextlib`."""
+    """Rows of tests with subtests were `runs: contextlib`."""
     case = unittest.TestCase()
     case._outcome = unittest.case._Outcome()  # type: ignore[attr-defined]  # as while a test runs
     with profkit.profile() as run:

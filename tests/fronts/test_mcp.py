@@ -236,9 +236,7 @@ def test_a_run_of_somebody_else_has_no_word_outside_of_untrusted(tmp_path: Path)
     spot = CodeSpot(
         0.9, 1.0, "python", Place(function="f", file="a.py", line=3), Beneath("json.loads", "json")
     )
-    insight = Insight(
-        "hot-spot", "f computes", "90 %", "less", spot.where, Gain(0.9, "the run's time", "all")
-    )
+    insight = Insight("hot-spot", "f computes", "90 %", "less", spot.where, Gain(0.9, "the run time", "all"))
     document = replace(recorded(), hot_spots=(spot,), insights=(insight,))
     write_run(folder, replace(hostile(document), backend=document.backend))
     tools = Tools(root, 60)

@@ -75,7 +75,7 @@ def test_in_ipython_a_cell_is_a_file_and_what_goes_wrong_is_said_in_a_line() -> 
     assert wrong.startswith("UsageError: cell [6]:2: ")
     assert "UsageError: a cell that awaits" in awaiting
     assert "UsageError: %profkit STATEMENT" in empty
-    assert "computes: sum(i * i for i in range(3_000_000))" in " ".join(single.split())
+    assert "runs: sum(i * i for i in range(3_000_000))" in " ".join(single.split())
     for page in (cell, line, single, kept):
         assert "run_line_magic" not in page
         assert "run_cell_magic" not in page

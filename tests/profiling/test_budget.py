@@ -48,7 +48,9 @@ def test_what_says_most_for_its_time_is_kept_and_runs_in_the_plans_order(left, n
 
 def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_would_do():
     (counters,) = keep_to_budget((COUNTERS,), 2.0, 1.0, 30.0)
-    assert spoken(counters.skipped) == "it would take about 6 s, but only 2 s of the time limit of 30 s are left"
+    assert (
+        spoken(counters.skipped) == "it would take about 6 s, but only 2 s of the time limit of 30 s are left"
+    )
     assert counters.fix == "--budget 34"
     assert counters.steps == ()
 
@@ -187,4 +189,4 @@ def test_the_time_beside_a_region_and_in_it_is_the_whole(tmp_path: Path) -> None
     assert split is not None
     assert split.startup is not None
     assert 0.3 <= split.startup <= split.wall - 0.35
-    assert "outside of the region" in said.out
+    assert "outside the region" in said.out

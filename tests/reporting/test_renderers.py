@@ -253,7 +253,7 @@ def test_what_would_be_known_of_a_run_from_elsewhere_is_measured_there(
 
 def test_where_all_is_as_it_should_be_it_is_said_with_what_was_looked_at() -> None:
     met = tuple(verdict("pass", name) for name in "abc")
-    sentence = "Nothing to change was found: all 3 targets that apply are met."
+    sentence = "No problems found: all 3 targets that apply are met."
     for verdicts, told in (
         (met, True),
         ((*met, replace(verdict("unknown", "t", "more"), metric="time.interval")), True),

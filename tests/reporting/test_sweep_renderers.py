@@ -42,7 +42,7 @@ def test_the_first_lines_say_who_is_fastest() -> None:
     (fastest,) = conclusions(document)
     assert fastest == (
         "Fastest",
-        "CUDA, 2.50 x as fast as PyTorch, alone fastest at 24 of 24; geometric mean of 24 shapes.",
+        "CUDA, 2.50 x as fast as PyTorch, the only fastest one for 24 of 24; geometric mean of 24 shapes.",
     )
     lines = terminal(document).splitlines()
     assert lines[0] == "✓ COMPLETE  96 of 96 cases measured in 100 s"

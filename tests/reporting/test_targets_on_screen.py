@@ -91,7 +91,7 @@ def test_the_number_is_that_of_the_kernel_that_takes_most_and_no_average_over_ke
     (verdict,) = [v for v in document.verdicts if v.target == "occupancy" and v.scope.kind == "run"]
     assert (verdict.verdict, verdict.value) == ("pass", 90.0)
     text = run_text(document, FOLDER, color=False, details=False)
-    assert "  Of large (4096 of 256), 80.0 % of the GPU time, where no other is named.\n" in text
+    assert "  Of large (4096 of 256), 80.0 % of the GPU time, if no other kernel is named.\n" in text
     assert " ".join(line_of("occupancy", text.split("\n")).split()) == "✓ occupancy 90.0 % > 75 % met"
 
 
@@ -137,7 +137,7 @@ def test_a_time_that_varies_more_than_was_asked_says_so_beside_its_value() -> No
         "unknown", "time-precision", value=51.1, unit="%", reason=reason, threshold=Threshold("<=", 1.0, "%")
     )
     lines = lines_of_targets(replace(judged(), verdicts=(wide,)))
-    assert line_of("time-precision", lines).endswith("varies more than asked")
+    assert line_of("time-precision", lines).endswith("varies too much")
 
 
 def test_a_value_beyond_its_threshold_that_counts_as_met_says_why() -> None:
@@ -226,7 +226,7 @@ def test_no_word_of_a_table_is_broken_where_the_screen_has_room_for_it() -> None
     place = "models/attention_block.py:1204"
     screen = Screen(color=False, width=80)
     columns = (TableColumn("share"), TableColumn("place"), TableColumn("what it does"))
-    does = "computes: 12,000 x sqlite3.Connection.execute, 0.21 ms each, in 4 threads"
+    does = "runs: 12,000 x sqlite3.Connection.execute, 0.21 ms each, in 4 threads"
     screen.grid(columns, [[["████████ 100 %  2.08 s"], [f"AttentionBlock.forward {place}"], [does]]])
     text = screen.text()
     assert place in text

@@ -33,7 +33,10 @@ LISTED = 50  # kernels that get verdicts of their own; all of them count for the
 NAMED = 3  # in a sentence
 _SET_UP, _NO_SHARES = Fact("set-up"), Fact("shares-not-known")
 # Nobody changes the source of a library's kernel.
-CALL_IT = "It is a library's kernel: call it with more work at a time, contiguous tensors, a smaller type, or fuse it."
+CALL_IT = (
+    "This kernel belongs to a library: call it with more work at a time, contiguous tensors or "
+    "a smaller type, or fuse it."
+)
 
 
 @dataclass(frozen=True)

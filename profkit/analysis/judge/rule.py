@@ -100,6 +100,6 @@ def bounded_gain(
     elif fraction > 1 - busy:
         fraction, bound = (
             1 - busy,
-            f"until {title} is what limits it, at {percent_text(100 * busy)} of its peak now",
+            f"until {title} limits it, which is at {percent_text(100 * busy)} of its peak now",
         )
     return Gain(part * min(1.0, max(0.0, fraction)), run.time_name, bound)

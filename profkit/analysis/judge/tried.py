@@ -58,7 +58,7 @@ def _faster(document: RunDocument) -> Iterator[Insight]:
                 best[trial.name] = trial
     for trial in best.values():
         title, change = _ADVICE[trial.name](trial)
-        of = "the region's time" if trial.scope.kind == "region" else "the run's time"
+        of = "the time of the region" if trial.scope.kind == "region" else "the run time"
         ratio = trial.ratio if trial.ratio is not None else 1.0
         gain = Gain(1 - ratio, of, _seen(trial), tried=True)
         yield Insight(f"tried-{trial.name}", title, _evidence(trial), change, trial.where, gain)
@@ -76,11 +76,9 @@ def _seen(trial: TriedChange) -> str:
 def _evidence(trial: TriedChange) -> str:
     """Return how it was seen: `the median of 6 pairs of runs in turn, -21 to -17 %`."""
     seen = trial.because.numbers
-    said = f"tried in {plural(trial.pairs, 'pair')} of runs in turn"
+    said = f"tried in {plural(trial.pairs, 'pair')} of alternating runs"
     if trial.name == "memoise" and "looks" in seen:
-        said = (
-            f"{seen['arguments']:.0f} different arguments in {seen['looks']:.0f} looks at its calls; {said}"
-        )
+        said = f"{seen['arguments']:.0f} different arguments in {seen['looks']:.0f} observed calls; {said}"
     if trial.low is not None and trial.high is not None:
         said += f": {100 * (trial.low - 1):+.0f} to {100 * (trial.high - 1):+.0f} %"
     if trial.output == "varies":
@@ -92,7 +90,7 @@ def _evidence(trial: TriedChange) -> str:
 
 def _collector(_: TriedChange) -> tuple[str, str]:
     return (
-        "Let the garbage collector run more rarely",
+        "Run the garbage collector less often",
         "at the top of the program: import gc; gc.set_threshold(200_000, 10, 100); after what stays for good was "
         "loaded: gc.freeze()",
     )

@@ -144,7 +144,7 @@ class Gain:
     """The most that a change can save: a share (0..1) of the time that `of` names."""
 
     at_most: float
-    of: str  # "the GPU time", "the run's time", "the time of a step"
+    of: str  # "the GPU time", "the run time", "the time of a step"
     bound: str  # how it follows
     tried: bool = False  # the program was run so, and took so much less
 

@@ -65,7 +65,7 @@ class StepBar(Block):
 
     def _key(self) -> str:
         told = {
-            "limited": "height: what would be left at the hardware's limits",
+            "limited": "height: the time needed at the hardware's limits",
             "idle": f"{_IDLE} idle",
             "unknown": f"{_UNKNOWN} not known",
         }

@@ -70,9 +70,9 @@ def _notes(trend: Trend) -> Iterator[str]:
     points = trend.series.points
     left_out = sum(not point.valid for point in points)
     if left_out:
-        yield f"{left_out} of {len(points)} values are not valid and decide nothing"
+        yield f"{left_out} of {len(points)} values are not valid and are ignored"
     if len(points) - left_out < _LOOKED_AT:
-        yield f"{plural(len(points) - left_out, 'value')}: too few to look for a change, which takes {_LOOKED_AT}"
+        yield f"{plural(len(points) - left_out, 'value')}: too few to detect a change; at least {_LOOKED_AT} are needed"
 
 
 def change_line(series: Series, change: ChangePoint) -> Text:

@@ -23,7 +23,7 @@ def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
     if metric.code == NOT_COMPARED:
         return f"not compared: {fact_text(pairs.why)}"
     if metric.code == FIRST:
-        return f"{fact_text(pairs.why)}: later nights are held against tonight's commit"
+        return f"{fact_text(pairs.why)}: later nights will be compared with tonight's commit"
     if metric.code == SAME_CODE:
         if not metric.by_past:
             return fact_text(pairs.why)
@@ -42,19 +42,21 @@ def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
         by = metric.value - (metric.expected or 0.0)
         size = f"{100 * by / metric.expected:+.1f} %" if metric.expected else f"{by:+g} {metric.unit}"
     how = ", exact" if metric.code == EXACTLY else f" in {pairing.pairs if pairing else 0} pairs"
-    text = f"{size} beside {base}{how}"
+    text = f"{size} compared with {base}{how}"
     if metric.code == PAIRED and change is not None:
         text += "".join(f"; {fact_text(doubt)}" for doubt in change.doubts)
     if metric.nights > 1 and metric.since:
         text += f", since {metric.since[:10]}"
     if metric.step is not None and metric.step_since:
-        text += f"; {100 * metric.step:+.1f} % on top of that since {metric.step_since[:12]}"
+        text += f"; {100 * metric.step:+.1f} % more since {metric.step_since[:12]}"
     if metric.outcome == "ambiguous" and change is not None:
-        text += f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
+        text += f": whether it is more than {format_figures(100 * change.floor, 2)} % is not certain"
         waited = (pairing.waited if pairing is not None else None) or 0.0
         if waited >= BUSY:
-            text += f"; other programs had the processors for {100 * waited:.0f} % of the time"
-    return f"{text}; its past alone says REGRESSED ({metric.by_past})" if metric.by_past else text
+            text += f"; other programs used the processors for {100 * waited:.0f} % of the time"
+    return (
+        f"{text}; compared with its past alone it is REGRESSED ({metric.by_past})" if metric.by_past else text
+    )
 
 
 def _by_past(metric: MetricOutcome, code: str) -> str:
@@ -137,7 +139,7 @@ def night_reason(night: Night) -> str:
     Where every workload passed, it is the smallest change that would have been detected everywhere.
     """
     if not night.workloads:
-        return "no workload was looked at"
+        return "no workload was measured"
     first = night.workloads[0]
     if first.outcome != "pass":
         alike = sum(w.outcome == first.outcome for w in night.workloads) - 1
@@ -149,7 +151,9 @@ def night_reason(night: Night) -> str:
         return f"not compared: {reason_of(gating[0][1], gating[0][0].pairs)}"
     sizes = [m.detectable for _, m in gating if m.detectable is not None]
     seen = f"{format_figures(100 * max(sizes), 2)} %" if sizes else ""
-    return "nothing regressed" + (f"; a change of {seen} would have been seen everywhere" if seen else "")
+    return "nothing regressed" + (
+        f"; a change of {seen} would have been detected in every workload" if seen else ""
+    )
 
 
 def night_notes(night: Night) -> list[str]:
@@ -159,7 +163,7 @@ def night_notes(night: Night) -> list[str]:
     """
     lines = [*map(fact_text, night.notes)]
     if night.interrupted:
-        lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")
+        lines.append(f"to continue the night, repeat the command with --night {shlex.quote(night.id)}")
     names: dict[str, list[str]] = {}
     for workload in night.workloads:
         for note in workload_notes(workload):
@@ -178,7 +182,7 @@ def workload_notes(workload: WorkloadOutcome) -> list[str]:
     lines: list[str] = []
     pairs = workload.pairs
     if workload.ending == "done" and workload.reason and workload.outcome != "invalid":
-        lines.append(f"{fact_text(workload.reason)}: only what was run in pairs counts")
+        lines.append(f"{fact_text(workload.reason)}: only the alternating runs count")
     if pairs is None:
         return lines
     lines += map(fact_text, (*pairs.notes, *pairs.uncounted))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from profkit.analysis.hot_spots import DOES
+from profkit.analysis.hot_spots import DOES, RUNS_CODE
 from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import cut_right, format_quantity, joined, percent_text, plural
@@ -123,7 +123,7 @@ def _part(document: RunDocument, account: Account, number: int, whole: float) ->
     """Return a row as a part of the bar; waits of a host are drawn as empty as idle time of a device."""
     row, folder = account.rows[number], document.workload.folder
     share = row.seconds / whole
-    place = "all else" if row.kind == "rest" else row_place(row, folder)
+    place = "everything else" if row.kind == "rest" else row_place(row, folder)
     what = plain_text(row_text(document, account, row, folder))
     look: PartLook = "limited" if row.least is not None else "unknown"
     if row.kind == "rest":
@@ -136,11 +136,11 @@ def _part(document: RunDocument, account: Account, number: int, whole: float) ->
     said = [f"{percent_text(100 * share)}, {_time(row)}", ": ".join(filter(None, (place, what)))]
     said += [f"limit: {limit}"] if limit else []
     if look == "limited":
-        said.append(f"{_at_limit(row)} of it would be left at its limit")
+        said.append(f"at its limit it would take {_at_limit(row)}")
     elif look == "idle":
-        said.append("the hardware needs none of it")
+        said.append("the hardware needs none of this time")
     elif look == "unknown" and row.kind != "rest":
-        said.append("how much of it the hardware needs is not known")
+        said.append("it is not known how much of this time the hardware needs")
     needed = min(1.0, (row.least or 0.0) / row.seconds)
     name = f"{100 * share:.0f} % {place or what}"
     return StepPart(share, look, name, what if place else "", "; ".join(said), needed, row.busy, number)
@@ -155,7 +155,7 @@ def _rows(document: RunDocument, account: Account) -> tuple[Block, ...]:
         Column(
             "time", lambda row: row.seconds, "s", meaning="~: divided by what another run showed", text=_time
         ),
-        Column("place", lambda row: "all else" if row.kind == "rest" else row_place(row, folder)),
+        Column("place", lambda row: "everything else" if row.kind == "rest" else row_place(row, folder)),
         Column("limit", row_limit, meaning="the busiest unit, in % of its peak"),
         Column(
             "at limit",
@@ -182,10 +182,13 @@ def _headline(account: Account, document: RunDocument) -> str:
     said = f"{unit[0].upper()}{unit[1:]} takes {format_quantity(account.seconds, 's')} ({seen})"
     if is_disturbed(document):
         others = percent_text(100 * share_of_others(document))
-        return f"{said}. Other programs had the processors for {others} of the run: alone it is faster."
+        return (
+            f"{said}. Other programs used the processors for {others} of the run, so it is "
+            "faster on an idle machine."
+        )
     known = account.known >= _COVERED * account.seconds
     if known and account.least:
-        said += f"; about {format_quantity(account.least, 's')} of it would be left at the hardware's limits"
+        said += f"; at the hardware's limits it would take about {format_quantity(account.least, 's')}"
     idle = [row for row in account.rows if row.kind == "idle"]
     share = sum(row.seconds for row in idle) / account.seconds
     if share >= _IDLE:
@@ -197,8 +200,8 @@ def _headline(account: Account, document: RunDocument) -> str:
         return f"{said}. The GPU is idle for {percent_text(100 * share)} of it{there}."
     if known and account.least >= _NEAR * account.seconds and _nothing_better(account, document):
         left = percent_text(100 * (1 - account.least / account.seconds))
-        return f"{said}. It is near them: with the same work at most {left} can be won."
-    to_win = _most_to_win(account, folder, "them" if known and account.least else "its limit")
+        return f"{said}. It is near these limits: the same work could take at most {left} less time."
+    to_win = _most_to_win(account, folder, "these limits" if known and account.least else "its limit")
     return f"{said}.{to_win or ('' if known else _known_part(account, folder))}"
 
 
@@ -232,7 +235,9 @@ def _growth(account: Account, folder: str) -> str:
     one = "An iteration"
     if growth.where != account.loop:
         one = f"An iteration of the loop at {where_text(replace(growth.where, function=None), folder)}"
-    return f"{one} takes {first} at first and {last} at the end: what it does grows with the number of iterations."
+    return (
+        f"{one} takes {first} at first and {last} at the end: its work grows with the number of iterations."
+    )
 
 
 def _run_headline(account: Account, folder: str) -> str:
@@ -298,8 +303,8 @@ def _most_to_win(account: Account, folder: str, limits: str) -> str:
     what = f"{row_what(most)} ({place})" if row_what(most) and place else row_what(most) or place
     took, needs = format_quantity(most.seconds, "s"), format_quantity(most.least, "s")
     if most.least < _NOTHING * most.seconds:
-        return f" Most is above {limits} in {what}: {took}, of which next to nothing is needed."
-    return f" Most is above {limits} in {what}: {took}, where {needs} would do."
+        return f" The largest excess over {limits} is in {what}: it takes {took}, and almost none of that is necessary."
+    return f" The largest excess over {limits} is in {what}: it takes {took}, and {needs} would be enough."
 
 
 def _share(share: float) -> str:
@@ -411,10 +416,12 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
     # Where nothing that it calls has a name, the line itself says most.
     code = spot.code.text.strip() if spot.code is not None else ""
     count = round(row.launches or 0)
-    if not code or (text != "computes" and not (spot.executions and text.startswith("computes, "))):
+    does = DOES.get(spot.kind, "")
+    bare = text == does or (bool(spot.executions) and text.startswith(f"{does}, "))
+    if not code or spot.kind not in RUNS_CODE or not bare:
         return text + beside
     times = f"{count:,} x " if count > 1 else ""
-    return f"computes: {times}{code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}{beside}"
+    return f"runs: {times}{code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}{beside}"
 
 
 def _of_one(spot: CodeSpot, repeats: int) -> CodeSpot:
@@ -477,7 +484,7 @@ def _start_up(document: RunDocument, account: Account) -> str | None:
         return None
     parts = ", ".join(f"{_start_part(row, document.workload.folder)} {_time(row)}" for row in account.start)
     what = "outside of the loop" if account.unit == "iteration" else "start-up"
-    return f"{what}, not in the table: {format_quantity(seconds, 's')}{f' ({parts})' if parts else ''}"
+    return f"{what} (not in the table): {format_quantity(seconds, 's')}{f' ({parts})' if parts else ''}"
 
 
 def _start_part(row: AccountRow, folder: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.function_names import brief_name, called_name, name_in_file, place_name
-from profkit.analysis.hot_spots import DOES
+from profkit.analysis.hot_spots import DOES, RUNS_CODE
 from profkit.analysis.judge.rules.gpu_lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
@@ -174,11 +174,13 @@ def time_split_text(split: TimeSplit | None, *, of_region: bool = False) -> str 
     waiting, queued = split.waiting / split.wall, (split.queued or 0.0) / split.wall
     parts = [f"waiting {format_percent(100 * waiting)} %"] if waiting >= 0.005 else []
     if queued >= 0.02:
-        parts.append(f"waiting for a free processor {format_percent(100 * queued)} % (other programs run)")
+        parts.append(
+            f"waiting for a free processor {format_percent(100 * queued)} % (other programs were running)"
+        )
     if waiting + queued < 0.995:
         threads = f" with {split.threads:.1f} threads" if split.threads is not None else ""
         parts.append(f"working {format_percent(100 * (1 - waiting - queued))} %{threads}")
-    what = "outside of the region" if of_region else "start-up"
+    what = "outside the region" if of_region else "start-up"
     start = f"; {what} {format_quantity(split.startup, 's')}" if split.startup is not None else ""
     if split.repeats and split.steady:
         step = format_quantity(split.steady / split.repeats, "s")
@@ -191,10 +193,12 @@ def time_split_text(split: TimeSplit | None, *, of_region: bool = False) -> str 
 
 
 def gain_text(gain: Gain | None) -> Text:
-    """` - at most 37 % of the GPU time`; nothing where no bound is known."""
+    """Return ` - could save up to 37 % of the GPU time`; empty where no bound is known."""
     if gain is not None and gain.tried:
         return f" - tried: {gain.bound}"
-    return f" - at most {format_percent(100 * gain.at_most)} % of {gain.of}" if gain is not None else ""
+    if gain is None:
+        return ""
+    return f" - could save up to {percent_text(100 * gain.at_most)} of {gain.of}"
 
 
 def evidence_text(insight: Insight) -> str:
@@ -305,7 +309,7 @@ def nothing_text(document: RunDocument) -> str | None:
     met = words.count("pass")
     if document.state != "complete" or "fail" in words or "unknown" in words or met < _MIN_MET:
         return None
-    return f"Nothing to change was found: all {met} targets that apply are met."
+    return f"No problems found: all {met} targets that apply are met."
 
 
 # ---------------------------------------------------------------- what a further measurement would tell
@@ -383,7 +387,8 @@ def spots_section(document: RunDocument) -> Section | None:
     columns: list[Column[CodeSpot]] = [
         Column("share", _share, meaning="of the wall time"),
         Column(
-            "place", lambda spot: "all else" if spot.kind == "rest" else where_text(spot.where, folder) or "-"
+            "place",
+            lambda spot: "everything else" if spot.kind == "rest" else where_text(spot.where, folder) or "-",
         ),
         Column("what it does", lambda spot: does_text(spot, waiting)),
     ]
@@ -417,7 +422,7 @@ def brief_place(where: Place, width: int) -> str:
 
 
 def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]] = ()) -> str:
-    """`computes: 2,000 calls of Cursor.fetchall`; `sleeps, in 8 threads`; `waits for the GPU`."""
+    """Return `runs: 2,000 x Cursor.fetchall`; `sleeps, in 8 threads`; `waits for the GPU`."""
     under = spot.under
     if (spot.where.file, spot.where.line) in waiting:
         return "waits for the GPU"
@@ -431,7 +436,8 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
         called = called_name(under)
         # What Python's import system does is of no package, and the kind says that it imports.
         name = "" if called == IMPORT_SYSTEM else cut_right(called, _CALLED)
-        text += f": {calls}{name}{each_text}" if name else ""
+        if name:
+            text = f"{'runs' if spot.kind in RUNS_CODE else text}: {calls}{name}{each_text}"
     elif spot.calls and spot.calls > 1:
         text += f", called {least}{spot.calls:,} times"
     if spot.processes:
@@ -444,7 +450,7 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
 
 def beside_text(spot: CodeSpot) -> str:
     """Say that a share may be that of other lines, too; empty where it is the place's own."""
-    return "; lines beside it may have a part of this" if spot.beside else ""
+    return "; nearby lines may account for a part of this" if spot.beside else ""
 
 
 def _inside_text(spot: CodeSpot) -> str:

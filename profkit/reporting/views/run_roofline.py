@@ -42,7 +42,7 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
     if model is None:
         return None
     if not model.points:
-        said = "Nothing is drawn: of nothing that took time both the arithmetic and the bytes are known."
+        said = "Nothing is drawn, because the arithmetic and the bytes are not both known for anything that took time."
         return PageOnly((Section("Roofline", (), said, anchor="roofline"),))
     shown = model.points[:_MAX_POINTS]
     share = percent_text(100 * min(1.0, sum(one.share for one in shown)))
@@ -58,14 +58,14 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
 
 def _note(model: RooflineModel, shown: Sequence[RooflinePoint]) -> str:
     """Return how to read the chart, and at which clock the tensor cores' roof is drawn."""
-    said = ["The larger a mark, the more time; the nearer to its roof, the less is left."]
+    said = ["A larger mark takes more time; a mark nearer to its roof leaves less to gain."]
     if any(one.counted for one in shown):
         said.append("Filled: counted.")
     if any(not one.counted for one in shown):
-        said.append("Hollow: the least that the shapes need, so the true traffic may be more.")
+        said.append("Hollow marks show the least traffic that the shapes need; the true traffic may be more.")
     if model.clock is not None:
         said.append(
-            f"The roof of the tensor cores is that of {format_quantity(model.clock, 'Hz')}, which was seen."
+            f"The roof of the tensor cores is that at the observed clock of {format_quantity(model.clock, 'Hz')}."
         )
     return " ".join(said)
 

@@ -13,7 +13,7 @@ from profkit.reporting.view import Detail, ItemList, Section
 
 # What is changed, by the name of the trial.
 CHANGES: Mapping[TrialName, str] = {
-    "collector": "collect garbage more rarely",
+    "collector": "collect garbage less often",
     "threads": "other threads for linear algebra",
     "allocator": "keep freed memory",
     "memoise": "keep the results of a function",
@@ -67,7 +67,7 @@ def trial_line(trial: TriedChange) -> str | None:
     if trial.state == "slower" and trial.name in _COMMON:  # the times of one run are chance
         return f"{title}: {f'{_ratio(trial)} slower' if trial.pairs else 'slower in one run'}"
     if trial.state == "undecided":
-        return f"{title}: not decided; --try all makes more pairs of runs"
+        return f"{title}: not decided; --try all runs more pairs"
     if trial.state == "other-output":
         return f"{title}: faster, but the program prints something else"
     return None

@@ -123,7 +123,7 @@ _IDLE = 1.0  # %: a unit that does less is not named
 
 
 def _whose(main: Verdict | None, document: RunDocument) -> Text:
-    """Return `Of sgemm, 83.2 % of the GPU time, where no other is named.`; empty where no kernel was judged.
+    """Return `Of sgemm, 83.2 % of the GPU time, if no other kernel is named.`; empty where no kernel was judged.
 
     Append how busy the kernel's tensor cores, caches and DRAM are, in % of their peaks: most of these are no
     targets where another unit limits the kernel.
@@ -144,7 +144,7 @@ def _whose(main: Verdict | None, document: RunDocument) -> Text:
         if own.get(metric, 0.0) >= _IDLE
     ]
     units = f" Its units, of their peaks: {', '.join(busy)}." if busy else ""
-    return f"Of {scope_name(main.scope)}{share}, where no other is named.{units}"
+    return f"Of {scope_name(main.scope)}{share}, if no other kernel is named.{units}"
 
 
 def _of_place(verdicts: Sequence[Verdict], document: RunDocument) -> Text:
@@ -200,7 +200,7 @@ def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | 
     word, limit = OUTCOMES[verdict.verdict], verdict.threshold
     why = brief_reason((of if of.verdict == verdict.verdict else verdict).reason)
     if verdict.verdict == "unknown" and not why and verdict.reason.code == "against":
-        word = "varies more than asked"
+        word = "varies too much"
     elif verdict.verdict in ("not-applicable", "unknown"):
         word = _with_fix(why or word, verdict)
     elif place is not None:
@@ -265,7 +265,7 @@ def _inner_verdicts(document: RunDocument) -> Iterator[Section]:
         for row in (_row(verdict, readings),)
     ]
     left = len(inner) - len(told)
-    more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
+    more: tuple[Block, ...] = (Paragraph(soft(f"{left} more are in run.json.")),) if left else ()
     title = f"In single {backend_named(document.backend).work}s"
     body = (Statuses(tuple(told)), *more)
     yield Section(title, body, count_verdicts(inner), Fold.FOLDED)

@@ -183,9 +183,7 @@ def test_low_occupancy_is_a_fault_only_where_nothing_is_busy(
 def test_the_gpus_own_manager_and_other_work_excuse_low_occupancy() -> None:
     counters = metal.counters(occupancy=33.0)
     held = replace(BUSY, counters=(*counters, metal.counter("Occupancy Manager Target", 35.0)))
-    assert "occupancy manager limits it (0.943 of what it allows)" in spoken(
-        on("occupancy", held).reason
-    )
+    assert "occupancy manager limits it (0.943 of what it allows)" in spoken(on("occupancy", held).reason)
     free = replace(BUSY, counters=(*counters, metal.counter("Occupancy Manager Target", 100.0)))
     assert on("occupancy", free).verdict == "fail"
     others = (

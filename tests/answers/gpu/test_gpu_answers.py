@@ -63,7 +63,7 @@ def test_the_first_answer_is_that_of_the_expert_and_the_account_of_a_step_adds_u
 _NEVER = re.compile(
     r"by_profkit|\w*_call_impl|_delegate_method|__next__|_run_python_pjit|_unique_impl|<locals>|\) const\b"
 )
-_CALLS = re.compile(r"(?:computes|waits[\w ]*): (?:[\d,]+ x )?([^\s|]+)")
+_CALLS = re.compile(r"(?:runs|waits[\w ]*):  (?:[\d,]+ x )?([^\s|]+)")
 _PLACED = re.compile(r"(\S+) (\w+\.py):\d+")
 
 
@@ -83,10 +83,10 @@ def private_names(text: str, program: str) -> list[str]:
 
 
 def test_a_screen_with_a_private_name_of_a_library_is_found() -> None:
-    program = "█ 4 %  166 ms  main train.py:24  computes: Module"
+    program = "█ 4 %  166 ms  main train.py:24  runs: Module"
     assert private_names(f"{program}\n_own train.py:3", "train.py") == []
-    assert private_names("main train.py:24  computes: __next__", "train.py") == ["__next__", "__next__"]
-    assert private_names("main train.py:24  computes: 3 x _lazy_init", "train.py") == ["_lazy_init"]
+    assert private_names("main train.py:24  runs: __next__", "train.py") == ["__next__", "__next__"]
+    assert private_names("main train.py:24  runs: 3 x _lazy_init", "train.py") == ["_lazy_init"]
     assert private_names("_raw_device_count_nvml __init__.py:900", "train.py") == ["_raw_device_count_nvml"]
     assert private_names("t<int, int>) const", "train.py") == [") const"]
 

@@ -105,7 +105,8 @@ def test_why_operations_were_written_for_a_part_of_the_run_is_in_the_notes(tmp_p
     found = add_launchers(PassFindings(notes=(Fact.message("first"),)), tmp_path)
     assert spoken_lines(found.notes) == (
         "first",
-        "operations and lines of the kernels are known for a part of the run only: torch.compile (or torch.export) is used: "
+        "operations and lines of the kernels are known for a part of the run only: torch.compile (or "
+        "torch.export) is used: "
         "recording calls would keep it from compiling",
     )
     assert found.launched is not None

@@ -86,7 +86,7 @@ def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_n
         found.results[0].test.id,
     ]  # the slowest first, timed ones alone
     assert [result.profile for result in found.results] == ["profiles/run", None, None, None]
-    assert spoken(found.results[0].insight) == "Use fewer threads (at most 79.0 % of the CPU time)"
+    assert spoken(found.results[0].insight) == "Use fewer threads (could save up to 79 % of the CPU time)"
     written = json.loads((tmp_path / "evaluation.json").read_text())
     assert written["operations"][0]["insight"]["names"]["name"] == "Use fewer threads"
     assert "Use fewer threads" in (tmp_path / "report.html").read_text()

@@ -297,7 +297,7 @@ def test_a_line_that_calls_a_library_is_opened_to_the_public_functions_that_take
         ("BaseGradientBoosting.fit", 1.0),
         ("DecisionTreeRegressor.fit", 0.7),
     ]
-    assert does_text(opened) == "computes: cross_val_score; 70 % in DecisionTreeRegressor.fit"
+    assert does_text(opened) == "runs: cross_val_score; 70 % in DecisionTreeRegressor.fit"
 
 
 def test_a_line_is_not_opened_to_what_is_private_or_small(tmp_path: Path) -> None:
@@ -328,9 +328,9 @@ def test_a_line_is_not_opened_to_what_is_private_or_small(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("stood", "went", "text"),
     [
-        (20, 1, "computes; lines beside it may have a part of this"),
-        (20, 5, "computes"),  # works without the lock now and then
-        (7, 0, "computes"),  # may be chance
+        (20, 1, "runs Python code; nearby lines may account for a part of this"),
+        (20, 5, "runs Python code"),  # works without the lock now and then
+        (7, 0, "runs Python code"),  # may be chance
     ],
 )
 def test_a_row_says_that_lines_beside_it_may_have_a_part_where_it_lets_go_of_the_lock_for_a_moment(

@@ -85,7 +85,8 @@ def test_without_time_info_the_whole_trace_counts_and_says_why() -> None:
     found = align_regions([record((5, 6))], None, LENGTH)
     assert (found.windows, found.entries) == ((), 0)
     assert spoken_lines(found.notes) == (
-        "the whole trace is analysed, not only the region: the clock of the trace is not known: it has no table time-info",
+        "the whole trace is analysed, not only the region: the clock of the trace is not known: it "
+        "has no table time-info",
     )
 
 

@@ -257,7 +257,7 @@ def test_an_unknown_word_after_try_is_refused_with_those_it_knows(tmp_path: Path
 
 # ------------------------------------------------------------ what trials make of the findings
 
-GAIN = Gain(0.3, "the run's time", "x")
+GAIN = Gain(0.3, "the run time", "x")
 COLLECTING = Insight("garbage-collection", "The collector", "it took 30 %", "gc.freeze()", gain=GAIN)
 OTHER = Insight("linear-search", "A set", "x", "y", gain=GAIN)
 
@@ -317,10 +317,10 @@ def test_the_pairs_that_can_decide_are_made_also_where_the_program_became_slower
 @pytest.mark.parametrize(
     ("state", "pairs", "says"),
     [
-        ("undecided", 0, "collect garbage more rarely: not decided; --try all makes more pairs of runs"),
-        ("undecided", 4, "collect garbage more rarely: not decided; --try all makes more pairs of runs"),
-        ("slower", 0, "collect garbage more rarely: slower in one run"),
-        ("slower", 4, "collect garbage more rarely: 30.0 % slower"),
+        ("undecided", 0, "collect garbage less often: not decided; --try all runs more pairs"),
+        ("undecided", 4, "collect garbage less often: not decided; --try all runs more pairs"),
+        ("slower", 0, "collect garbage less often: slower in one run"),
+        ("slower", 4, "collect garbage less often: 30.0 % slower"),
     ],
 )
 def test_a_number_is_said_of_decided_pairs_alone(state: TrialState, pairs: int, says: str) -> None:

@@ -90,4 +90,4 @@ def test_a_step_on_top_of_a_regression_that_stood_is_told_with_the_commit_before
     (found,) = with_steps(session, workload).metrics  # type: ignore[arg-type]
     assert found.step == (pytest.approx(step, abs=0.001) if step is not None else None)
     told = reason_of(found, NightPairs("a" * 40))
-    assert ("+15.8 % on top of that since bbbbbbbbbbbb" in told) == (step is not None)
+    assert ("+15.8 % more since bbbbbbbbbbbb" in told) == (step is not None)

@@ -47,7 +47,7 @@ def test_a_screen_has_the_bar_above_the_table_with_a_key_of_what_occurs() -> Non
     lines = run_text(document, details=False, color=False).splitlines()
     bar = next(n for n, one in enumerate(lines) if one.strip().startswith("│█"))
     assert lines[bar].strip().count("█") == 37  # of 38 cells, the half of 76, the first is an edge
-    key = "height: what would be left at the hardware's limits; · idle; ░ not known"
+    key = "height: the time needed at the hardware's limits; · idle; ░ not known"
     assert lines[bar + 1].strip() == key
     assert "share" in lines[bar + 2]
     assert max(map(len, lines)) <= 80

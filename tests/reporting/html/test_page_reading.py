@@ -127,7 +127,7 @@ def _with(readings: tuple[Any, ...]) -> RunDocument:
 def test_on_a_narrow_screen_the_answer_is_above_the_fold(show: Show, size: tuple[int, int]) -> None:
     width, height = size
     place = Place(function="unique", file="/app/shop.py", line=6)
-    gain = Gain(0.62, "the run's time", "of this place")
+    gain = Gain(0.62, "the run time", "of this place")
     insight = Insight(
         "search", "found is gone through for each item", "it is a list", "Use a set.", place, gain
     )

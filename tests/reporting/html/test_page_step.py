@@ -53,7 +53,7 @@ def test_a_part_tells_row_time_limit_and_what_is_left_to_pointer_and_keyboard(sh
     part, tip = page.locator(".step-bar a").first, page.locator(".chart-tip")
     told = (
         "50 %, 5.00 ms; forward train.py:9: 3 x mm [64,64] x [64,64], cuBLAS; limit: tensor 95 %; "
-        "4.75 ms of it would be left at its limit"
+        "at its limit it would take 4.75 ms"
     )
     part.hover()
     assert tip.inner_text() == told
@@ -64,7 +64,7 @@ def test_a_part_tells_row_time_limit_and_what_is_left_to_pointer_and_keyboard(sh
     page.keyboard.press("Escape")
     assert tip.is_hidden()
     assert part.get_attribute("aria-label") == told
-    assert "needs none of it" in (page.locator(".step-bar a").nth(2).get_attribute("aria-label") or "")
+    assert "needs none of this time" in (page.locator(".step-bar a").nth(2).get_attribute("aria-label") or "")
     assert "not known" in (page.locator(".step-bar a").last.get_attribute("aria-label") or "")
 
 

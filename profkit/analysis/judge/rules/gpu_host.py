@@ -87,10 +87,8 @@ def _made_again(run: RunEvidence, least: float) -> Iterator[_MadeAgain]:
         largest = max(made, key=lambda one: one.seconds)
         callers = {(one.file, one.line) for sample in samples for one in sample.callers}
         name = place_name(place_of_line(largest))
-        text = f"{name} computes on the CPU for {percent_text(100 * share)} of a step, in which the GPU is idle for "
-        text += (
-            f"{percent_text(100 * idle)}; {max(one.looks for one in samples)} looks saw the same arguments"
-        )
+        text = f"{name} runs on the CPU for {percent_text(100 * share)} of a step; meanwhile the GPU is idle for "
+        text += f"{percent_text(100 * idle)}; {max(one.looks for one in samples)} observed calls had the same arguments"
         sent = [_pageable(one) for one in trace.lines if (one.file, one.line) in callers]
         stops = sum(sent) >= least and mean_kernel(trace) >= (trace.launch_call or 0.0)
         if stops:  # without them the host would be ahead of the kernels

@@ -295,9 +295,9 @@ def lone_threads(run: RunEvidence) -> Iterator[Insight]:
             yield insight_on(
                 "lone-threads",
                 kernel,
-                "Let all threads of a block share this work: few of them are left to do it",
+                "Let all threads of a block share this work: only a few of them do it",
                 f"{percent_text(active)} of a warp's threads are active on average, and {percent_text(running)} of the "
-                f"warps run, where {percent_text(launched)} were launched",
+                f"warps run, although {percent_text(launched)} were launched",
                 bounded_gain(
                     run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
                 ),
@@ -385,7 +385,7 @@ def small_blocks(run: RunEvidence) -> Iterator[Insight]:
             f"{blocks:,.0f} {word}s of {threads / blocks:.0f} threads, each works for {format_quantity(each, 's')} and "
             f"moves {rate * seconds / blocks:.0f} bytes; {percent_text(running)} of the warps run, "
             f"{percent_text(possible)} could: multiprocessors wait for their next {word}",
-            bounded_gain(run, kernel, 1.0, f"as if a {word} by itself cost nothing", _INSIDE if few else ()),
+            bounded_gain(run, kernel, 1.0, f"as if starting a {word} cost nothing", _INSIDE if few else ()),
             _OF_BLOCKS,
         )
 

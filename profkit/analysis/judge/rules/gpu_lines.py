@@ -191,9 +191,9 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
     lines = len({(one.file, one.line) for one in profile.hotspots})
     yield Insight(
         "graph-breaks",
-        "Remove what makes torch.compile give this function up: it runs uncompiled"
+        "Remove the code that torch.compile cannot handle: the whole function runs uncompiled"
         if all(whole)
-        else f"Remove what makes torch.compile leave the function, in {plural(lines, 'line')}",
+        else f"Remove graph breaks of torch.compile, in {plural(lines, 'line')}",
         f"{first.function.rstrip('.')}{_other_lines(profile.hotspots)}{outer}",
         words(
             f"graph-breaks.{'tensors' if first.function.startswith('Data-dependent') else 'python'}", "torch"
@@ -275,8 +275,8 @@ def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
     rate = f", {format_quantity(first.own / seconds, 'B/s')}" if seconds > 0 else ""
     yield insight_at(
         "growing-memory",
-        "Release this line's tensors: ever more of them stay on the device",
-        f"they held more at each of {counters['looks']:.0f} looks: "
+        "Release this line's tensors: more and more of them stay on the device",
+        f"their memory grew at each of {counters['looks']:.0f} measurements: "
         f"{format_quantity(counters['first'], 'B')}, then {format_quantity(first.total or 0.0, 'B')} in "
         f"{plural(first.calls or 0, 'block')}{rate}{_other_lines(profile.hotspots)}",
         Place(function=first.function or None, file=first.file, line=first.line),
@@ -296,7 +296,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
     reserved = known.get("reserved", 0.0)
     asked, unused = format_quantity(known.get("asked", 0.0), "B"), reserved - profile.total
     pieces = (
-        f"; {format_quantity(unused, 'B')} more are reserved and lie in pieces: "
+        f"; {format_quantity(unused, 'B')} more are reserved but fragmented: "
         "PYTORCH_ALLOC_CONF=expandable_segments:True"
         if unused > PIECES * reserved
         else ""
@@ -305,7 +305,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
     yield insight_at(
         "out-of-memory",
         "The memory of the device is full",
-        f"{asked} were asked for, and {format_quantity(profile.total, 'B')} are held: {'; '.join(lines)}{pieces}",
+        f"{asked} were asked for, and {format_quantity(profile.total, 'B')} are in use: {'; '.join(lines)}{pieces}",
         Place(function=first.function or None, file=first.file, line=first.line),
     )
 
@@ -353,7 +353,7 @@ def padded_batches(run: RunEvidence) -> Iterator[Insight]:
         "padded-batches",
         f"Pad each batch to its own longest row: {percent_text(100 * share)} of the columns are padding in all rows",
         f"in {plural(spot.calls, 'batch', 'batches')} that this line brings to the GPU, of {width:,.0f} columns "
-        f"{used:,.0f} hold something: the GPU computes the rest, too",
+        f"{used:,.0f} hold data: the GPU computes the rest, too",
         words("padded-batches", "program"),
         Place(function=spot.function or None, file=spot.file, line=spot.line),
         run.gain(share * run.gpu_share, "as if the GPU's work were as the number of columns"),

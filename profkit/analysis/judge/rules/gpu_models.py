@@ -56,7 +56,7 @@ def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
         return
     yield insight_at(
         "recomputed-sequence",
-        "Compute the new token alone: the whole sequence is computed again for each",
+        "Compute only the new token: the whole sequence is computed again for each one",
         f"the matrix products of {largest.function or 'this line'} have {first:,} rows, then {step:,.0f} more each "
         f"time, up to {last:,}; these lines take {percent_text(100 * share)} of the kernel time{text}",
         looping_call(run, place_of_line(largest)),
@@ -74,7 +74,7 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
     fewest = min(used / int(table.split(",")[0]) for table, used in tables.items())
     yield insight_at(
         "dense-gradient",
-        "Use sparse gradients for the embedding: all its rows are worked on in each step",
+        "Use sparse gradients for the embedding: all its rows are processed in each step",
         f"{plural(len(tables), 'table')} of {rows} rows, a batch looks up {max(tables.values()):,}; "
         f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
         main_line(own),
@@ -118,7 +118,7 @@ def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
     if share >= MIN_SHARE:
         yield Insight(
             "layout-conversions",
-            "Keep images and weights in channels_last: the layout is changed around each convolution",
+            "Keep images and weights in channels_last: the layout is converted around each convolution",
             f"cuDNN's kernels that change it take {percent_text(100 * share)} of the time, in "
             f"{sum(one.launches for one in own):,} launches",
             "model = model.to(memory_format=torch.channels_last) once, and the same for each batch of images.",
@@ -163,8 +163,9 @@ def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
                 "one-hot-product",
                 "Pick rows by their index: torch.nn.functional.embedding(index, weight)",
                 f"{taken[size, classes].operation} multiplies a one-hot matrix of {size // classes:,} x {classes:,} "
-                f"({format_quantity(4 * size, 'B')} in FP32), of which each row has one number that is not 0: to make "
-                f"and to multiply it takes {percent_text(100 * share)} of the time",
+                f"({format_quantity(4 * size, 'B')} in FP32), in which each row has only one number "
+                "that is not 0: making "
+                f"and multiplying it takes {percent_text(100 * share)} of the time",
                 place,
                 run.gain(share, "all that is done to the one-hot matrix"),
             )
@@ -236,7 +237,7 @@ def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
     operation, rows = _rows(own[0].operation)
     yield insight_at(
         "evaluated-each-step",
-        f"Evaluate less often: {rows:,} rows in each step, which trains with {trained[operation]:,}",
+        f"Evaluate less often: {rows:,} rows are evaluated in each step, which trains with {trained[operation]:,}",
         f"forward passes without a backward one take {percent_text(100 * share)} of the time, most of it "
         f"{own[0].operation}: {own[0].launches:,} times in {trace.repeats:,} steps",
         main_line(own),

@@ -183,7 +183,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         yield Insight(
             "exposed-copies",
             f"{'Pin the host memory, and move' if pins else 'Move'} less data {where}",
-            f"{evidence}; kernels run for {percent_text(100 * kernels)}, so overlap could hide no more than that",
+            f"{evidence}; kernels run for {percent_text(100 * kernels)}, so overlapping could hide at most that much",
             f"{pin}{words(f'less.{way}', 'program')}",
             gain=run.gain(exposed, "as if nothing were copied"),
         )
@@ -211,9 +211,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         return
     each = mean_kernel(trace)
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
-    slowed_text = (
-        f"; {format_quantity(slowed, 's')} that the trace itself took are left out" if slowed else ""
-    )
+    slowed_text = f"; {format_quantity(slowed, 's')} caused by tracing are not counted" if slowed else ""
     line = _launching_line(trace)
     place = place_of_line(line) if line is not None else looping_place(run)
     waits = next(device_sync(run), None)
@@ -234,7 +232,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "late-launches",
         words(f"{name}.title", "program"),
-        f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
+        f"for {percent_text(100 * share)} of the time the GPU waits because the host has launched nothing; "
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
         words(name, "program"),
         place,

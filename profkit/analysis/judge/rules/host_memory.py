@@ -74,7 +74,7 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
         return
     yield insight_at(
         "memory-latency",
-        "Let loads from memory not wait for each other",
+        "Avoid loads from memory that wait for each other",
         f"{under_way:.1f} accesses to memory are under way at a time "
         f"({format_quantity(moved / LINE_BYTES, 'count')} lines in {format_quantity(seconds, 's')}, at about "
         f"{format_quantity(MEMORY_SECONDS, 's')} each), and {percent_text(share)} of the bandwidth is used: each load "
@@ -135,7 +135,8 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
     yield insight_at(
         "memory-bandwidth",
         "Move less data: memory is at its limit",
-        f"memory moves {format_quantity(moved, 'B/s')}, {percent_text(share)} of what this machine reaches",
+        f"memory moves {format_quantity(moved, 'B/s')}, {percent_text(share)} of the highest rate "
+        "measured on this machine",
         hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         gain,
     )

@@ -94,8 +94,8 @@ def streams_made(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "streams-made",
-        "Format without a stream that is made each time",
-        f"most of this is in the streams of C++, and {percent_text(100 * made)} of all samples in what makes one (its "
+        "Do not create a new stream each time to format text",
+        f"most of this is in the streams of C++, and {percent_text(100 * made)} of all samples in creating one (its "
         "locale)",
         sum(one.share for one in places),
         change=words("streams-made", "host"),
@@ -307,7 +307,7 @@ def walk_from_the_start(document: RunDocument, spot: CodeSpot) -> Insight | None
     return say(
         spot,
         "walk-from-start",
-        "The text is decoded from its start for each character that is asked for",
+        "The text is decoded from its start for each requested character",
         f"{walk.calls:,} calls of Chars::{name} were simulated, {walk.own / walk.calls:,.0f} instructions each",
     )
 
@@ -342,8 +342,8 @@ def native_locks(run: RunEvidence) -> Iterator[Insight]:
     yield insight_at(
         "lock-contention",
         "Take locks less often",
-        f"{percent_text(100 * share)} of the samples are in taking and giving up locks "
+        f"{percent_text(100 * share)} of the samples are in acquiring and releasing locks "
         f"({function_name(locking[0].function)}), by {split.thread_count} threads",
         hottest_place(run),
-        Gain(share, "the CPU time", "as if locks took none"),
+        Gain(share, "the CPU time", "as if locks took no time"),
     )

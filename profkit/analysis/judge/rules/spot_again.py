@@ -44,7 +44,7 @@ def aggregated_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  
         return say(
             spot,
             "running-sum",
-            f"{one.how} goes through all of {one.name} again each time",
+            f"{one.how} scans all of {one.name} again each time",
             f"it is a {held.type} of {count_text(held.length or 0)}; {calls_text(spot)}",
             change=words(f"running-sum.{one.how}", "host").format(name=one.name),
         )
@@ -78,7 +78,7 @@ def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
         "repeated-work",
         f"The keys are {'hashed' if found == '__hash__' else 'compared'} again and again: "
         f"{least}{count_text(_calls(asked), 'call')} of {found}",
-        f"{percent_text(100 * share)} of this is in {found}, which goes through all that a key holds"
+        f"{percent_text(100 * share)} of this is in {found}, which visits everything that a key holds"
         + (f"; {count_text(made, 'object')} {'was' if made == 1 else 'were'} made" if made else ""),
         spot.share * share,
         change=words(f"repeated-work.{found.strip('_')}", "host"),
@@ -113,7 +113,7 @@ def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
         return None
     cached = place_name(spot.where).partition(".<locals>")[0]
     title = (
-        f"The cache of {cached} never has what is asked for"
+        f"The cache of {cached} never has the requested result"
         if asked == 0
         else f"The cache of {cached} hardly ever helps"
     )
@@ -121,7 +121,7 @@ def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
         spot,
         "useless-cache",
         title,
-        f"it was asked {count_text(asked + missed)} times and had the result {count_text(asked)} times"
+        f"it was asked {count_text(asked + missed)} times and had the result only {count_text(asked)} times"
         + (f"; it keeps {count_text(keeps)} results, and is full" if small else ""),
         change=words(f"useless-cache{'.full' if small else ''}", "host"),
     )

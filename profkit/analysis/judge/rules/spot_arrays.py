@@ -58,7 +58,7 @@ def single_items(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             spot,
             "element-wise",
             f"Work on all of {one.how} at once, not on one element at a time",
-            f"each {one.name} is a {item.type}, an object that is made for it, and each operation on it costs some ten "
+            f"each {one.name} is a {item.type}, a newly created object, and each operation on it costs some ten "
             "times what it does for a number of Python",
             change=words("element-wise.numpy", "host"),
         )
@@ -170,7 +170,7 @@ def unused_vectors(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return say(
             spot,
             "large-temporary",
-            "Leave out the singular vectors that nobody uses: full_matrices=False",
+            "Do not compute the unused singular vectors: full_matrices=False",
             f"they have {times:,.0f} times as many elements as {matrix}; the first ones of {one.name} alone are used",
             spot.share * (1 - 1 / times),
             change=words("large-temporary.vectors", "host").format(matrix=matrix),

@@ -132,7 +132,7 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 LONG_STATEMENT = (
-    0.3e-3  # seconds: found by an index, a row takes some 20 µs in the process and 200 by way of an ORM
+    0.3e-3  # seconds: with an index, finding a row takes about 20 µs in the process and 200 by way of an ORM
 )
 # Conditions for which a database does not use the index of a column: by its text, and not by its value.
 _UNINDEXED = re.compile(
@@ -149,9 +149,8 @@ def unindexed_look_up(spot: CodeSpot, calls: int) -> Insight | None:
     return say(
         spot,
         "slow-statements",
-        f"`{found[0].strip('_. (')}` finds no row by an index: each of {count_text(calls)} statements looks through "
-        "the table",
-        f"{calls_text(spot)}; found by an index, a row takes some 20 µs",
+        f"`{found[0].strip('_. (')}` uses no index: each of {count_text(calls)} statements scans the table",
+        f"{calls_text(spot)}; with an index, finding a row takes about 20 µs",
         change=words("slow-statements.unindexed", "host"),
     )
 
@@ -212,7 +211,7 @@ def message_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "calls-in-loop",
-        "Keep the data in this process: each use of a manager's object is a message to another one",
+        "Keep the data in this process: each use of a manager's object sends a message to another process",
         f"{percent_text(100 * below)} of this is in multiprocessing's proxy: {text}",
         spot.share * below,
         change=words("calls-in-loop.proxy", "host"),
@@ -282,7 +281,7 @@ def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None
     return say(
         spot,
         "calls-in-loop",
-        "Give the model many items at once: it is called with a batch of one each time",
+        "Give the model many items at once: each call has a batch of only one",
         calls_text(spot),
         spot.share * (1 - 1 / (under.calls or 1)),
         change=words("calls-in-loop.batch", "host"),
@@ -313,7 +312,7 @@ def list_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return say(
             spot,
             "list-for-each",
-            f"{one.name} takes the numbers of a list one by one, for each item again",
+            f"{one.name} converts the numbers of a list one by one, again for each item",
             f"{given[1]} is a {held.type} of up to {count_text(held.length or 0)}; {calls_text(spot)}",
             change=words("list-for-each", "host").format(make=one.name),
         )
@@ -365,8 +364,8 @@ def all_pairs(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "large-temporary",
-        f"An array of {size} is made of all pairs, to be reduced at once",
-        f"{made.operation.name} of {shapes} gives {_shape(made.whole)}, {size}, and {sums} makes it small again: each "
+        f"An array of {size} is created for all pairs, only to be reduced again",
+        f"{made.operation.name} of {shapes} gives {_shape(made.whole)}, {size}, and {sums} reduces it again: each "
         "pass over it goes to memory" + (f"; {len(works)} lines work on it" if len(works) > 1 else ""),
         sum(one.share for one in works),
         where=made.spot.where,

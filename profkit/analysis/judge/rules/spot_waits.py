@@ -68,7 +68,7 @@ def polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "polling",
-        f"{place_name(spot.where)} sleeps and looks again, until something has happened",
+        f"{place_name(spot.where)} polls: it sleeps and checks again until something has happened",
         f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
     )
 
@@ -94,7 +94,7 @@ def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "polling",
-        f"{place_name(spot.where)} sleeps and looks again, until something has happened",
+        f"{place_name(spot.where)} polls: it sleeps and checks again until something has happened",
         calls_text(spot) + meanwhile,
         change=words("polling.compiled", "host"),
     )
@@ -123,7 +123,7 @@ def blocked_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "blocked-event-loop",
-        f"{name} blocks the event loop: no other task runs meanwhile",
+        f"{name} blocks the event loop, so no other task can run",
         "; ".join(filter(None, (calls_text(spot), called))),
     )
 
@@ -215,9 +215,9 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return say(
             spot,
             "sequential-waits",
-            f"{function.rpartition('.<locals>.')[0] or function} awaits one thing after the other"
+            f"{function.rpartition('.<locals>.')[0] or function} awaits independent things one after the other"
             if function
-            else "One thing is awaited after the other",
+            else "Independent things are awaited one after the other",
             "the event loop has nothing else to run meanwhile",
             change=words("sequential-waits.await", "host"),
         )
@@ -226,7 +226,7 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return say(
             spot,
             "sequential-waits",
-            f"{place_name(spot.where)} waits for the network {count_text(calls)} times, once after the other",
+            f"{place_name(spot.where)} waits for the network {count_text(calls)} times, one request after the other",
             f"{calls_text(spot)}" + (f"; called from {spot.caller}" if spot.caller else ""),
             spot.share * (1 - 1 / calls),
         )
@@ -265,7 +265,7 @@ def _held_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
         spot,
         "lock-held",
         f"{within[-1].name or 'A lock'} is held while this is awaited, and the other tasks wait for it",
-        f"{count_text(taken - times)} of {count_text(times)} times somebody had to wait for a lock",
+        f"{count_text(taken - times)} of {count_text(times)} times a task had to wait for a lock",
         spot.share * (1 - 1 / times),
         change=words("lock-held.await", "host").format(line=within[-1].how),
     )
@@ -358,8 +358,8 @@ def interpreter_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "interpreter-lock",
-        "Threads compute in Python at the same time, and one of them runs at a time",
-        f"{ready:.1f} threads beside the main one are ready to run on average, and {split.threads:.1f} run: they wait "
+        "Several threads run Python code, but only one of them can run at a time",
+        f"{ready:.1f} threads besides the main one are ready to run on average, and {split.threads:.1f} run: they wait "
         "for the interpreter's lock",
         spot.share * (1 - 1 / max(1, min(ready, cores))),
     )
@@ -435,7 +435,7 @@ def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "small-tasks",
-        "The pool hands over more than it computes",
+        "The pool spends more time handing over tasks than working on them",
         f"{percent_text(100 * share)} of the processor time of all processes is spent on handing over {tasks:,} tasks "
         f"(queues, pipes, pickling), and {percent_text(100 * own)} in the program's own functions",
         change=words("small-tasks", "host").format(size=tasks // (PIECES * cores)),
@@ -532,8 +532,8 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return say(
             spot,
             "slow-statements",
-            f"Each of {count_text(calls)} statements looks through many rows: {format_quantity(each, 's')}",
-            f"{calls_text(spot)}; found by an index, a row takes some 20 µs{loop}",
+            f"Each of {count_text(calls)} statements scans many rows: {format_quantity(each, 's')} each",
+            f"{calls_text(spot)}; with an index, finding a row takes about 20 µs{loop}",
         )
     last = last_name(asked)
     same = (
@@ -628,7 +628,7 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
         spot,
         "rank-behind",
         f"Rank {slow} works in {function_name(line.function)}, and the other ranks wait for it",
-        f"rank {slow} computes {format_quantity(work[slow], 's')}, the others "
+        f"rank {slow} works for {format_quantity(work[slow], 's')}, the others for "
         f"{format_quantity(mean, 's')} on average{where}",
     )
 

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from profkit.analysis.function_names import called_name, place_name
-from profkit.analysis.hot_spots import DOES, is_below, outer_spots
+from profkit.analysis.hot_spots import DOES, RUNS_CODE, is_below, outer_spots
 from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
@@ -92,7 +92,7 @@ def say(
         f"{text}: {evidence}" if evidence else text,
         change or words(rule, "host"),
         where or spot.where,
-        Gain(min(1.0, won), "the run's time", ""),
+        Gain(min(1.0, won), "the run time", ""),
     )
 
 
@@ -217,14 +217,12 @@ def _searched(spot: CodeSpot, one: Construct, held: Variable) -> Insight:
     """Return what is searched element by element, and what finds it at once."""
     size = f" of {count_text(held.length)}" if held.length and held.length > 0 else ""
     front = one.how in ("pop", "insert")
-    what = "moves all that come after" if front else "lookup scans the list from the start"
+    what = "moves all elements behind it" if front else "lookup scans the list from the start"
     often = f"; {calls_text(spot)}" if calls_text(spot) else ""
     if one.kind == "search":
         tree = held.type.startswith(_TREES)
         what = f"{one.name}{one.how}(...)" if one.how.startswith(".") else f"`{one.how}`"
-        what += (
-            " goes through it" if one.how.startswith(".") else " is tested for one element after the other"
-        )
+        what += " goes through it" if one.how.startswith(".") else " scans it from the start"
         what += " from its start each time" if one.how.startswith(".") else ""
         key = "tree" if tree else "text" if held.type in ("str", "bytes") else "key"
         change = words(f"linear-search.{key}", "host").format(name=one.name)
@@ -258,7 +256,8 @@ def _copied_rest(spot: CodeSpot, cut: Construct, held: Variable) -> Insight:
         spot,
         "linear-search",
         f"{cut.name} is copied each time something is taken off its front",
-        f"it is a {held.type} of up to {count_text(held.length or 0)} elements; {cut.name}[n:] copies all that is left",
+        f"it is a {held.type} of up to {count_text(held.length or 0)} elements; {cut.name}[n:] "
+        "copies everything that is left",
         where=replace(spot.where, line=int(cut.how.split()[1])),
         change=words(f"copied-rest.{'list' if held.type in ('list', 'tuple') else 'bytes'}", "host"),
     )
@@ -273,7 +272,7 @@ def made_for_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  #
     return say(
         spot,
         "linear-search" if is_list else "repeated-work",
-        f"{made[0].how} is made for each single search",
+        f"A new {made[0].how} is made for each search",
         f"all of it is copied{' and then searched' if is_list else ''} each time",
         change=f"make it once, before the loop{', as a set' if is_list else ''}",
     )
@@ -316,7 +315,7 @@ def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
     return say(
         spot,
         "object-array",
-        f"{name} holds objects of Python: NumPy calls their methods one by one",
+        f"{name} holds Python objects, so NumPy calls their methods one by one",
         calls_text(spot),
     )
 
@@ -344,7 +343,7 @@ def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             spot,
             "mask-for-each",
             f"All rows of {one.name} are compared again for each {one.how}",
-            f"{one.name} is a {held.type}, and a loop chooses rows of it by a comparison each time"
+            f"{one.name} is a {held.type}, and a loop selects its rows by comparing all of them each time"
             + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
             change=words(f"mask-for-each{'.pandas' if held.type.startswith('pandas.') else ''}", "host"),
         )
@@ -421,7 +420,7 @@ def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             spot,
             "element-wise",
             f"Work on all of {name} at once, not on one element at a time",
-            f"{name} is a {kind}, and a loop of Python takes single elements of it; each access costs about a "
+            f"{name} is a {kind}, and a Python loop reads its elements one at a time; each access costs about a "
             "hundred times what an operation on the whole does for it",
             change=words(f"element-wise.{kind.partition('.')[0]}", "host"),
         )
@@ -441,8 +440,9 @@ def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             spot,
             "repeated-work",
             f"{place_name(spot.where)} is called with the same arguments again and again",
-            f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in {spot.looks} looks, and "
-            "nothing else than they decides what it gives",
+            f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in "
+            f"{spot.looks} observed calls, and "
+            "its result depends on nothing else",
             where=replace(spot.where, line=int(recursion.how)),
             change=f"@functools.cache above def {place_name(spot.where)}, or a loop that keeps the results that the "
             "next step needs",
@@ -457,7 +457,7 @@ def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             "repeated-work",
             f"{place_name(spot.where)} gets the same arguments again and again",
             f"{calls_text(spot)}; {count_text(spot.arguments, 'different argument')} in "
-            f"{count_text(spot.looks)} looks at its calls, and nothing else than they decides what it gives",
+            f"{count_text(spot.looks)} observed calls, and its result depends on nothing else",
             spot.share * (1 - spot.arguments / spot.looks),
             change=words("repeated-work.pure", "host").format(name=last_name(spot.where.function or "")),
         )
@@ -467,10 +467,10 @@ def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             return say(
                 spot,
                 "repeated-work",
-                f"{one.name} does the same {count_text(calls)} times",
-                f"its arguments are the same each time; {calls_text(spot)}",
+                f"{one.name} does the same work {count_text(calls)} times",
+                f"it gets the same arguments each time; {calls_text(spot)}",
                 spot.share * (1 - 1 / calls),
-                change=f"call {one.name} once, outside of {place_name(spot.where)}, and keep what it gives",
+                change=f"call {one.name} once, outside of {place_name(spot.where)}, and keep its result",
             )
     return None
 
@@ -491,7 +491,7 @@ def backtracking(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             continue
         nested = _NESTED.search(one.name)
         part = (
-            f"{nested[0]} repeats what repeats already"
+            f"{nested[0]} repeats a part that is itself repeated"
             if nested
             else "it can match the same text in many ways"
         )
@@ -518,7 +518,7 @@ def unused_import(document: RunDocument, spot: CodeSpot) -> Insight | None:
     used = (
         "nothing else in the file names it"
         if unused
-        else f"{', '.join(needing[:3])} alone names it, and was not called"
+        else f"{', '.join(needing[:3])} is the only user of it, and was not called"
     )
     return say(
         spot,
@@ -567,8 +567,8 @@ def collecting(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return say(
         spot,
         "garbage-collection",
-        "The garbage collector looks through all objects again and again",
-        f"it took {percent_text(100 * share)} of the run's time while this place "
+        "The garbage collector scans all objects again and again",
+        f"it took {percent_text(100 * share)} of the run time while this place "
         f"{'called gc.collect' if asked else 'made objects'}",
         min(spot.share, share),
         replace(place, line=line.line),
@@ -586,9 +586,9 @@ def place_alone(spot: CodeSpot) -> Insight:
     return say(
         spot,
         "hot-spot",
-        f"{name} {does}",
+        f"{name} takes the most time" if spot.kind in RUNS_CODE else f"{name} {does}",
         f"{calls_text(spot)}{called}".lstrip("; "),
-        change=f"begin here: all other places together are {percent_text(100 * left)} of the time"
+        change=f"start here: all other places together take {percent_text(100 * left)} of the time"
         if spot.share >= 0.5
         else "no other line of the program takes more",
     )

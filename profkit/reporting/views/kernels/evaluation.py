@@ -114,7 +114,7 @@ def _blocks(
         for result in document.results
         if result.profile
     ]
-    yield from profiled_section(profiled, folder, "Why these take as long as they do.")
+    yield from profiled_section(profiled, folder, "Why these tests take so long.")
     yield from notes(_grouped_notes(document))
     yield from _next_steps(document, operations, scores, folder)
     yield Section("How it was measured", (FieldList(_measurement_facts(document)),), anchor="how")
@@ -176,7 +176,7 @@ def _measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], .
     how = (
         "Kernel and PyTorch in turns, each in a process of its own, by the judge's clock. SAME: the 95 % interval lies "
         f"within {100 * document.floor:.3g} % of 1. FASTER, SLOWER: it lies on one side of 1, the value beyond that. "
-        "AMBIGUOUS: neither, or the machine was too busy to tell."
+        "AMBIGUOUS: neither, or the machine was too busy to decide."
     )
     return facts_of(document, ("Kernels", _kernels(document)), ("Times", how if timed else ""))
 

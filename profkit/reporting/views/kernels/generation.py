@@ -47,7 +47,7 @@ _FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt")
 _MAX_SCREEN_ROWS, _MAX_PAGE_ROWS = 20, 400  # rows of a screen, and of a page
 _BEST_OF_SEVERAL = (
     "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. The first line below "
-    "measures the kept kernels anew, with other arguments."
+    "measures the kept kernels again, with other arguments."
 )
 _SIGNS: Mapping[AttemptStatus, Status] = {
     "passed": Status.PASS,
@@ -252,7 +252,7 @@ def head_line(document: GenerationDocument, scores: GenerationScores | None = No
     """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 attempts, 31,000 tokens, 4.1 min`."""
     scores = generation_scores(document) if scores is None else scores
     if not scores.operations:
-        return "No operation was to be generated"
+        return "There was no operation to generate"
     operations = plural(scores.operations, "operation")
     have = "has" if scores.operations == 1 or scores.solved == 1 else "have"
     line = f"{scores.solved} of {operations} {have} a correct kernel"

@@ -78,7 +78,7 @@ _CLOCKS = {
     "wall": "the wall clock",
 }
 _COLUMNS_NOTE = (
-    "Time and speed-up are geometric means over shapes. Memory is the largest during any call, inputs included."
+    "Time and speed-up are geometric means over shapes. Memory is the most during any call, including inputs."
     " Inference Speed is calls per second. GPU Efficiency is the median share of the device's roofline, also where the"
     " device is a processor."
 )
@@ -146,12 +146,12 @@ def _fastest(document: SweepDocument) -> str:
         most = max(measured, key=lambda score: score.wins)
         return (
             f"{short_name(most.implementation)}, alone at {most.wins} of {plural(shapes, 'shape')}. "
-            f"There are no speed-ups, since {BASELINE} was not measured."
+            f"There are no speed-ups, because {BASELINE} was not measured."
         )
     best = first[0]
     line = " and ".join(short_name(score.implementation) for score in first)
     line += f", {ratio(best.speedup)} as fast as {BASELINE}" if best.speedup is not None else ""
-    line += " (alike)" if len(first) > 1 else f", alone fastest at {best.wins} of {shapes}"
+    line += " (alike)" if len(first) > 1 else f", the only fastest one for {best.wins} of {shapes}"
     return f"{line}; geometric mean of {plural(best.compared, 'shape')}."
 
 
@@ -177,7 +177,7 @@ def _speedups(document: SweepDocument, groups: Sequence[ComparisonGroup]) -> Ite
     first: Column[tuple[Text, dict[str, float | None]]] = Column(f"Over {BASELINE}", lambda row: row[0])
     note = f"How many times as fast as {BASELINE}, as geometric means over shapes."
     body = data_table([first, *map(column, names)], rows, note=note)
-    yield Section("Who is fastest", (body,), anchor="speed-ups")
+    yield Section("Which implementation is fastest", (body,), anchor="speed-ups")
 
 
 def _speedup(ranking: ImplementationRanking) -> float | None:
@@ -317,7 +317,7 @@ def cases_section(document: SweepDocument) -> Iterator[Section]:
     results = document.results
     if not results:
         return
-    note = "What was not measured has no time: the state says why. ± is half of the median's 95 % interval."
+    note = "Cases that were not measured have no time; the state says why. ± is half of the median's 95 % interval."
     body = sortable_table(
         "All cases",
         _columns(document),

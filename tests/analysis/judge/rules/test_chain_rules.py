@@ -251,9 +251,7 @@ def test_statements_that_look_through_rows_are_told_from_those_that_find_one(
 def test_a_condition_for_which_no_index_is_used_is_named(tmp_path: Path) -> None:
     statement = "\"SELECT sum(weight) FROM parcel WHERE street LIKE '%9'\""
     found = findings(tmp_path, DATABASE % ("", 300, statement))
-    assert found["slow-statements"].title.startswith(
-        "`LIKE '%` finds no row by an index: each of 300 statements"
-    )
+    assert found["slow-statements"].title.startswith("`LIKE '%` uses no index: each of 300 statements")
 
 
 # ---------------------------------------------------------------- asking without a pause

@@ -190,7 +190,7 @@ def test_bank_conflicts_that_limit_a_kernel_are_found() -> None:
     found = insights(SAMPLES["transposeCoalesced"])["bank-conflicts"]
     assert found.gain is not None
     assert found.gain.at_most == pytest.approx(0.3808)
-    assert "DRAM is what limits it, at 62 % of its peak" in found.gain.bound
+    assert "DRAM limits it, which is at 62 % of its peak" in found.gain.bound
 
 
 def test_atomics_on_one_address_are_told_from_other_waiting() -> None:

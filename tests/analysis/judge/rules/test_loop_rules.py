@@ -511,7 +511,7 @@ def test_threads_that_compute_at_the_same_time_are_said_to_wait_for_the_interpre
     spot = spot_at(LOOP, 3, kind="python", threads=4)
     found = interpreter_lock(document, spot)
     assert (found is not None) == bool(said)
-    assert found is None or f": {said}.0 threads beside the main one are ready" in found.evidence
+    assert found is None or f": {said}.0 threads besides the main one are ready" in found.evidence
     again = replace(sampled, wall=1.0, lines=(*sampled.lines, *sampled.lines))  # of two runs of the program
     main = Hotspot("main", 0.0, 0.5, counters={"threads": 1.0, "first_process": 1.0})
     threads = replace(threads, hotspots=(*workers, main))

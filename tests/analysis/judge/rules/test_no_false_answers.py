@@ -113,7 +113,8 @@ def test_an_autotuners_kernels_count_in_no_share_ranking_verdict_or_insight() ->
     assert [one for one in judged.insights if one.where.kernel in (DELAY.name, COMPARED.name)] == []
     notes = spoken_lines(judged.notes)
     assert any(
-        "100 launches of kernels that only select or time other kernels (DelayKernel, " in note for note in notes
+        "100 launches of kernels that only select or time other kernels (DelayKernel, " in note
+        for note in notes
     )
     assert judge_document(judged, targets_for("cuda")) == judged
 
