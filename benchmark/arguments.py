@@ -72,7 +72,7 @@ def _parser(kind: type[Workload], script: str) -> argparse.ArgumentParser:
 
 
 def _at_least(least: int) -> Callable[[str], int]:
-    """A reader of whole numbers; argparse shows the sentence of its ArgumentTypeError."""
+    """Return a reader of whole numbers; argparse shows the sentence of its ArgumentTypeError."""
 
     def whole(text: str) -> int:
         try:

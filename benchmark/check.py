@@ -29,13 +29,13 @@ REFERENCE_FLOPS, REFERENCE_FLOPS_PROFILED, MAX_ROWS = 4e9, 1e7, 2048
 
 
 def relative_tolerance(workload: Workload, dtype: str) -> float:
-    """The factor before (|reference| + rms(reference)) above."""
+    """Return the factor before (|reference| + rms(reference)) above."""
     roundings = workload.roundings * DTYPES[dtype].roundoff
     return SAFETY * (roundings + sqrt(workload.depth) * ACCUMULATOR)
 
 
 def checked_rows(workload: Workload, profiled: bool) -> Array:
-    """Indices of the output rows to compare: all of them where that is cheap, else a random sample."""
+    """Return the indices of the output rows to compare: all of them if that is cheap, else a random sample."""
     import numpy as np
 
     (*leading, _) = workload.shapes[-1]

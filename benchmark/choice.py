@@ -15,7 +15,7 @@ OLDEST_MPS = (2, 7)  # before it these end the process on MPS (github.com/pytorc
 
 
 def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, str, list[str]]:
-    """The engine, the implementation, and remarks where that is not what one would expect.
+    """Return the engine, the implementation, and remarks if that is not what one would expect.
 
     Devices are looked for before anything is computed. Raises Refusal.
     """

@@ -24,11 +24,11 @@ class Engine(ABC):
 
     @abstractmethod
     def draw(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Array:
-        """Normal numbers; the same ones in every run on the same backend."""
+        """Return normal random numbers, the same ones in every run on the same backend."""
 
     @abstractmethod
     def exact(self, array: Array) -> Array:
-        """The array's values as a float64 NumPy array: no dtype here loses a bit by that."""
+        """Return the array's values as a float64 NumPy array; no dtype here loses a bit by that."""
 
     @abstractmethod
     def memory(self) -> int | None:
@@ -40,7 +40,7 @@ class Engine(ABC):
         return None
 
     def computing(self) -> AbstractContextManager[object]:
-        """What everything is computed within."""
+        """Return the context in which everything is computed."""
         return nullcontext()
 
 

@@ -99,7 +99,7 @@ def _needs(workload: Workload, engine: Engine) -> str:
 
 
 def _as_typed(script: Path) -> str:
-    """The script's path as one would type it in the project's root, for the help."""
+    """Return the script's path as one would type it in the project's root, for the help."""
     root = Path(__file__).resolve().parents[1]
     return (
         script.resolve().relative_to(root).as_posix()

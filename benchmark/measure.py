@@ -19,7 +19,7 @@ EACH_WAITED_FOR = (
 
 
 def profiled() -> bool:
-    """True where profkit runs this process under one of its passes, which then decides how often to call."""
+    """Return whether profkit runs this process in one of its passes, which then decides how often to call."""
     return "PROFKIT_DIRECTIVE" in os.environ or "profkit_pass_host" in sys.modules
 
 

@@ -11,7 +11,7 @@ WRONG = 1  # it ran, and its result is wrong
 
 
 def install(what: str) -> str:
-    """The line that installs a package, or a folder, for this interpreter."""
+    """Return the command that installs a package, or a folder, for this interpreter."""
     return f"{quote(sys.executable)} -m pip install {quote(what)}"
 
 

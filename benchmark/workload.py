@@ -39,7 +39,7 @@ class Draw(Protocol):
 
 
 def size(text: str, *, cpu: int, gpu: int) -> Any:
-    """A field of a workload: a size, with its default on a processor and on a GPU.
+    """Return a field of a workload: a size, with its default on a processor and on a GPU.
 
     The default for a CPU keeps an iteration at 1 ms, because a simulator is to run it too: valgrind 3.19
     takes 65 ns for each lane of a fused multiply-add, 3 s for the 90 MFLOP of the gated MLP.
@@ -48,7 +48,7 @@ def size(text: str, *, cpu: int, gpu: int) -> Any:
 
 
 def flag(text: str, *, default: bool) -> Any:
-    """A field of a workload: a switch."""
+    """Return a field of a workload: a switch."""
     return field(metadata={"help": text, "cpu": default, "gpu": default})
 
 
@@ -71,7 +71,7 @@ class Workload(ABC):
 
     @classmethod
     def sized(cls, given: Mapping[str, int | None], *, gpu: bool) -> Workload:
-        """The workload at the sizes given, by name, and at its defaults for what is None or not given."""
+        """Return the workload with the given sizes, by name, and defaults for those that are None or not given."""
         column = "gpu" if gpu else "cpu"
         found = ((each, given.get(each.name)) for each in fields(cls))
         return cls(**{each.name: each.metadata[column] if value is None else value for each, value in found})
@@ -88,11 +88,11 @@ class Workload(ABC):
 
     @abstractmethod
     def inputs(self, draw: Draw) -> tuple[Array, ...]:
-        """The inputs, in the order that every implementation takes them."""
+        """Return the inputs, in the order in which every implementation takes them."""
 
     @abstractmethod
     def reference(self, rows: Array, *inputs: Array) -> Array:
-        """The output's rows (all dimensions but the last, flattened) with these indices, in float64 NumPy."""
+        """Return the output's rows (all dimensions but the last, flattened) with these indices, in float64 NumPy."""
 
     @abstractmethod
     def flops(self) -> int:
@@ -103,5 +103,5 @@ class Workload(ABC):
         return itemsize * sum(map(prod, self.shapes))
 
     def fault(self) -> str | None:
-        """What is wrong with these sizes together, if anything."""
+        """Return what is wrong with these sizes together, if anything."""
         return None

@@ -38,7 +38,7 @@ def run_comprehensive_benchmark(
 
 
 def records_with_times(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The records that have a time, and `Loss` as the guide's word for both losses."""
+    """Return the records that have a time, with the guide's word `Loss` for both losses."""
     return [
         {**record, "operation": "Loss", "loss": record["operation"]}
         if record["operation"] in LOSSES

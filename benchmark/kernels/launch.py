@@ -17,7 +17,7 @@ PRECISION = "ieee"
 
 
 def tuned(configs: list[Any], small: dict[str, int], key: list[str]) -> Any:
-    """A decorator that chooses block sizes: the fastest of `configs` for each `key`, timed at its first call.
+    """Return a decorator that chooses block sizes: the fastest of `configs` for each `key`, timed at its first call.
 
     In the interpreter it is `small`; a single configuration is taken without being timed.
     """
@@ -45,7 +45,7 @@ def gemm_configs() -> list[Any]:
 
 
 def row_block(width: int) -> tuple[int, int]:
-    """The block that holds a whole row of this width, and the warps for it: 16 elements to a thread."""
+    """Return the block that holds a whole row of this width, and its warps: 16 elements per thread."""
     block = triton.next_power_of_2(width)
     return block, min(max(block // (16 * 32), 1), 16)
 

@@ -31,7 +31,7 @@ def usable(*arrays: Any) -> bool:
 
 
 def matrix(array: Any) -> Any:
-    """A descriptor of a contiguous array as a matrix of rows; the tuner fills in the shape of its tiles."""
+    """Return a descriptor of a contiguous array as a matrix of rows; the tuner fills in the shape of its tiles."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     return TensorDescriptor.from_tensor(array.view(-1, array.shape[-1]), [1, ALIGNMENT // 2])
@@ -44,7 +44,7 @@ def config(m: int, n: int, k: int, group: int, warps: int, stages: int) -> Any:
 
 
 def tiled(tiles: Callable[[dict[str, Any]], bool]) -> Any:
-    """A decorator that has `tiles` write the shapes of the tiles into the descriptors before each launch.
+    """Return a decorator that lets `tiles` write the tile shapes into the descriptors before each launch.
 
     A hook of each configuration could do that, too; but a choice among configurations with hooks is not kept on the
     disk (TRITON_CACHE_AUTOTUNING), and every process would tune anew and might choose another one. The kernel gets the

@@ -134,7 +134,10 @@ def _is_everywhere(name: str, timed: Mapping[GridPoint, Mapping[str, CaseResult]
 
 
 def _half_width(widths: list[float | None]) -> float | None:
-    """That of a geometric mean of times that err independently: a small relative error is one of the logarithm."""
+    """Return the relative half-width of a geometric mean of times with independent errors.
+
+    A small relative error of a time is an error of its logarithm. None where a half-width is not known.
+    """
     known = [width for width in widths if width is not None and width >= 0]
     return hypot(*known) / len(widths) if widths and len(known) == len(widths) else None
 

@@ -302,8 +302,10 @@ def looping_call(run: RunEvidence, place: Place) -> Place:
 
 
 def outwards(run: RunEvidence, place: Place) -> Iterator[tuple[Place, list[LineSamples]]]:
-    """A place, the line that calls its function most, the one that calls that, and so on; each with the sampled lines
-    of its function."""
+    """Yield a place, the line that calls its function most, the line that calls that one, and so on outwards.
+
+    Each comes with the sampled lines of its function.
+    """
     lines = [line for sampled in run.document.sampled if not sampled.native for line in sampled.lines]
     for _ in range(DEEPEST):
         here = [one for one in lines if (one.file, one.function) == (place.file, place.function)]

@@ -78,7 +78,7 @@ _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
 
 
 def hot_spots(document: RunDocument) -> tuple[CodeSpot, ...]:
-    """The places of a run, the largest share first; empty where nothing was sampled."""
+    """Return the places of a run, the largest share first; empty if nothing was sampled."""
     python = next((one for one in document.sampled if not one.native and one.wall > 0), None)
     native = next((one for one in document.sampled if one.native and one.cpu > 0), None)
     if python is not None and (python.lines or native is None):
@@ -406,7 +406,9 @@ def _is_by(edge: Hotspot, line: LineSamples) -> bool:
 
 
 def _by_importance(group: Sequence[_Row]) -> list[_Row]:
-    """The line that stands for a function first: of those with a good part of its time one that may be slow by itself.
+    """Sort the lines so that the one that represents its function comes first.
+
+    Of those with a good part of the function's time it is one that may be slow by itself.
 
     A sampler inside of the process sees the end of an operator's work at the next call.
     """
@@ -675,7 +677,10 @@ def _profile(document: RunDocument, kind: ProfileKind) -> Profile | None:
 
 
 def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[CodeSpot], float]:
-    """Samples are of processor time: what the program waited is a place of its own."""
+    """Return the places of a compiled program and its wall seconds.
+
+    The samples are of processor time, so the time that the program waited is a separate place.
+    """
     split = document.time_split
     waiting = split.waiting / split.wall if split is not None and split.waiting and split.wall > 0 else 0.0
     wall = split.wall if split is not None else sampled.wall
@@ -694,7 +699,7 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Cod
 
 
 def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, wall: float) -> list[CodeSpot]:
-    """The lines at which a program of machine code waits, together no more than what it waited (0..1 of the wall).
+    """Return the lines at which a compiled program waits, together no more than it waited (0..1 of the wall time).
 
     That is without the time in which another thread worked while the main one waited.
     """
@@ -717,7 +722,7 @@ def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, w
 
 
 def _native_beneath(line: LineSamples) -> Beneath | None:
-    """What a line of machine code calls: where its samples are, shown by what the line itself calls of a library."""
+    """Return what a line of compiled code calls, by where its samples are and what the line calls of a library."""
     public = next((one.function for one in line.inside if one.value >= SURE * line.main_cpu), None)
     if line.own < MOSTLY * line.main_cpu:
         return Beneath(line.callees[0].function, line.callees[0].file, public=public)

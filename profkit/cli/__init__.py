@@ -155,7 +155,7 @@ def _exit_quietly(code: int = 0) -> None:
 
 
 def _error_document(fault: ProfkitError, code: int) -> str:
-    """The run that met the fault, which says so itself; else the fault alone."""
+    """Return the run that met the fault, which describes it; else only the fault."""
     if fault.run is not None:
         from profkit.core.run_folder import read_run
         from profkit.reporting.json import run

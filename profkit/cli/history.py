@@ -304,7 +304,7 @@ def site(
 
 
 def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: options.OutputFormat) -> None:
-    """What a verb did to the history at `where`: a document, or words."""
+    """Print what a command did to the history at `where`: a document, or words."""
     from profkit.reporting.json import history_change
 
     if format is options.OutputFormat.json:

@@ -353,7 +353,7 @@ HERE, ANY_MODEL, TESTED = Elsewhere(), ModelChoice(), TestChoice()  # as they ar
 
 
 def spread(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb as Typer takes it: a parameter that is one of these groups becomes an option for each of its fields."""
+    """Return the command as Typer takes it: an option group becomes an option for each of its fields."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
     hints = get_type_hints(verb, include_extras=True)
@@ -386,7 +386,7 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_tree(run: Path, output: OutputFormat) -> None:
-    """The call tree of a run's folder."""
+    """Print the call tree of a run's folder. Raises UsageError for JSON, or without sampled callers."""
     from profkit.reporting.views.call_tree import view
 
     if output is OutputFormat.json:
@@ -403,7 +403,7 @@ def print_document(
     source: Path | None = None,
     details: bool = False,
 ) -> None:
-    """The one thing a verb puts on standard output; on a terminal with every table where `details` are wanted.
+    """Print the result of a command to standard output; in a terminal with every table if `details` are wanted.
 
     `folder` is that of a new run. Where the document was read from a sweep or an evaluation at `source`, people get one
     screen of it; with `details` a sweep case by case. Of any other `source` a short screen has the verdicts, too.
@@ -514,8 +514,7 @@ def print_as_it_is(text: str) -> None:
 
 
 def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:
-    """The exit code that a run asks for: 4 where it failed itself, 1 where a verdict failed, 5 where `strict` meets
-    an unknown one, else 0.
+    """Return the exit code: 4 if the run failed, 1 if a target failed, 5 if one is unknown with `strict`, else 0.
 
     Kernels count through the run's own verdicts, weighted by GPU time: one with a thousandth of it fails no run.
     """

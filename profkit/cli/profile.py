@@ -141,7 +141,9 @@ def profile(
         from profkit.profiling.attach import AttachOptions, profile_running
 
         if command or plan or elsewhere is not None:
-            raise UsageError("--pid needs a process on this machine", "leave out the command, --plan and --on")
+            raise UsageError(
+                "--pid needs a process on this machine", "leave out the command, --plan and --on"
+            )
         attached = AttachOptions(
             pid=pid,
             seconds=seconds,

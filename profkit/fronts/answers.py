@@ -82,7 +82,7 @@ class DoctorAnswer:
 
 
 def of_run(run: Run, id: str, part: str | None = None, start: int = 0, root: Path | None = None) -> RunAnswer:
-    """A run in short, or the rows of one `part` from `start` on; files below `root` as paths from there."""
+    """Return a run in short, or the rows of one `part` from `start` on; files below `root` are relative to it."""
     document = run.document
     rows = {
         "hot_spots": [_spot(spot, root) for spot in document.hot_spots if spot.share >= _MIN_SHARE],

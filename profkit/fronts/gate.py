@@ -204,7 +204,7 @@ def _quoted(word: str) -> str:
 
 
 def _set_up(root: Path, names: Sequence[str], found: Sequence[FoundBenchmark]) -> str:
-    """The lines of shell that make the project ready; the baseline takes its Python modules from its own checkout."""
+    """Return the shell commands that prepare the project; the baseline takes its modules from its own checkout."""
     what = ["-r requirements.txt"] if "requirements.txt" in names else []
     project = any(word in _read(root / "pyproject.toml") for word in ("[project]", "[build-system]"))
     what += ["."] if project or "setup.py" in names else []

@@ -143,7 +143,7 @@ class CollectedCalls:
 
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
-        """What runs inside is a call, if nothing else is sampled just now."""
+        """Count the code inside as one call, if nothing else is being sampled."""
         if not self._enter():
             yield
             return

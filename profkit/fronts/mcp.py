@@ -189,7 +189,7 @@ class Tools:
         return path.resolve()
 
     def _report(self, name: str) -> Path:
-        """The path of a run or a report; of a folder, nothing in it may be a link that leads out either."""
+        """Return the path of a run or a report. Raises ToolError, also for a folder with a link leading out."""
         path = self._path(name)
         for folder, folders, files in os.walk(path):
             for inner in (Path(folder, each) for each in (*folders, *files)):
@@ -256,7 +256,7 @@ def _check_budget(budget: float) -> None:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """The server goes on to hear its client: also that it cancels."""
+    """Run `work` in a thread, so that the server can still hear its client, for example when it cancels."""
 
     def asked() -> T:
         try:

@@ -168,7 +168,7 @@ class SampledSuite:
         return page.getvalue()
 
     def _lines(self) -> Iterator[str]:
-        """The parts of the run, and the slowest tests."""
+        """Yield the parts of the run, and the slowest tests."""
         from profkit.analysis.stacks.lines import LineTally
         from profkit.core.formatting import format_percent, format_quantity
         from profkit.profilers.stacks import read_samples

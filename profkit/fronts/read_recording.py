@@ -37,12 +37,12 @@ SHORT = 0.1  # s: of fewer samples in less than that, nothing is said of where t
 
 
 def empty_run(recording: PartRecording) -> Run:
-    """The run of a recording that goes on."""
+    """Return the run of a recording that has not ended."""
     return Run(_document(recording, "running", None), recording.folder, recording)
 
 
 def read_recording(recording: PartRecording, state: RunState, failure: str | None) -> RunDocument:
-    """The run of a recording that has ended. Raises UnreadableReport where its file is damaged."""
+    """Return the run of a recording that has ended. Raises UnreadableReport if its file is damaged."""
     document, sampler = _document(recording, state, failure), recording.sampler
     if sampler is None:
         skipped = PassResult("stacks", None, "skipped", reason=recording.reason)

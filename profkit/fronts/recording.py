@@ -247,7 +247,7 @@ def _start_trace(out: str) -> Callable[[bool], None]:
 
 
 def _follow_fork() -> None:
-    """A forked child samples itself, too: its lines go into the same file."""
+    """Let a forked child sample itself, too, into the same file."""
     global _lock
     _lock = threading.Lock()  # another thread may have held it
     for recording in _current:

@@ -179,7 +179,7 @@ def _size(result: TestResult) -> str:
 
 
 def _code_lines(kernel: JudgedKernel, text: str) -> Iterator[str]:
-    """The line of the kernel's file that a traceback or a message names last, with the line before and after it."""
+    """Yield the line of the kernel's file that a traceback or a message names last, with its neighbours."""
     name = re.escape(kernel.file)
     numbers = re.findall(rf'{name}["\']?, line (\d+)', text) or re.findall(rf"{name}:(\d+)", text)
     code = kernel.code.splitlines()

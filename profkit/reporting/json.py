@@ -30,7 +30,7 @@ from profkit.runtime.passes.shown_command import MASK, mask_secrets, shown_comma
 
 
 def run(whole: RunDocument) -> str:
-    """Schema "profkit.run/6", as in run.json; the command as others may see it."""
+    """Return the document with schema "profkit.run/6", as in run.json, with its command masked for others."""
     return json_text(run_fields(whole))
 
 
@@ -55,7 +55,7 @@ def document(whole: Night | Comparison | ComparedSuite | BisectDocument | Plan |
 
 
 def checks(done: Sequence[Check]) -> str:
-    """Schema "profkit.checks/1": the doctor's checks as a list."""
+    """Return the document with schema "profkit.checks/1": the doctor's checks as a list."""
     return _text("profkit.checks/1", {"checks": tuple(done)})
 
 
@@ -63,7 +63,10 @@ def checks(done: Sequence[Check]) -> str:
 
 
 def history(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: str, total: int) -> str:
-    """Schema "profkit.history/2": the runs without their values, newest first; `total` counts all that are stored."""
+    """Return the document with schema "profkit.history/2".
+
+    It has the runs without their values, newest first; `total` counts all stored runs.
+    """
     runs = [{k: v for k, v in _fields(entry).items() if k != "values"} for entry in reversed(entries)]
     return _text(
         "profkit.history/2", {"history": path, "total": total, "runs": runs, "accepted": tuple(accepted)}
@@ -71,12 +74,12 @@ def history(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: 
 
 
 def added(rows: Sequence[Mapping[str, object]], errors: Sequence[Mapping[str, object]], path: str) -> str:
-    """Schema "profkit.added/1": what became of each path."""
+    """Return the document with schema "profkit.added/1": the result for each path."""
     return _text("profkit.added/1", {"history": path, "runs": list(rows), "errors": list(errors)})
 
 
 def history_change(verb: str, path: str, fields: Mapping[str, object]) -> str:
-    """Schema "profkit.history-change/1": what `prune`, `accept`, `mark` and `export` did."""
+    """Return the document with schema "profkit.history-change/1": what `prune`, `accept`, `mark` or `export` did."""
     return _text("profkit.history-change/1", {"verb": verb, "history": path, **fields})
 
 
@@ -84,14 +87,14 @@ def history_change(verb: str, path: str, fields: Mapping[str, object]) -> str:
 
 
 def trends(series_trends: Sequence[Trend], path: str) -> str:
-    """Schema "profkit.trends/2": each trend with its points and the indices of its change points."""
+    """Return the document with schema "profkit.trends/2": each trend with its points and indices of change points."""
     return _text(
         "profkit.trends/2", {"history": path, "trends": [trend_fields(trend) for trend in series_trends]}
     )
 
 
 def trend_of_file(trend: Trend, path: str) -> str:
-    """Schema "profkit.trend/1": `change_points` are indices into `values`."""
+    """Return the document with schema "profkit.trend/1", whose `change_points` are indices into `values`."""
     fields = trend_fields(trend)
     body: dict[str, Json] = {
         "file": path,
@@ -130,7 +133,7 @@ def trend_fields(trend: Trend) -> dict[str, Json]:
 def scrubbed(
     source: str, output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]
 ) -> str:
-    """Schema "profkit.scrub/3"."""
+    """Return the document with schema "profkit.scrub/3"."""
     body = {"source": source, "output": output, "removed": tuple(removed), "left_out": tuple(left_out)}
     return _text("profkit.scrub/3", body)
 

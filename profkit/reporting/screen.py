@@ -79,18 +79,18 @@ class Screen:
             self.console.print(Padding(wrapped, (0, 0, 0, indent + hang)))
 
     def typed(self, text: str, style: str = "", indent: int = 0) -> None:
-        """A line to type in one piece, however narrow the screen: a terminal folds it, and copies it whole."""
+        """Add a command in one piece, however narrow the screen: a terminal wraps it, and copies it as a whole."""
         from rich.text import Text
 
         self.console.print(Text(" " * indent).append(text_for_others(text), style=style), soft_wrap=True)
 
     def heading(self, *parts: Part) -> None:
-        """An empty line and a bold one."""
+        """Add an empty line and a bold one."""
         self.console.print()
         self.line(*(part if isinstance(part, tuple) else (part, "bold") for part in parts))
 
     def labelled(self, label: Part, *parts: Part, width: int, indent: int = 2) -> None:
-        """A label in a column of `width`, and beside it a paragraph that stays in its own column."""
+        """Add a label in a column of `width`, and next to it a paragraph that stays in its own column."""
         from rich.padding import Padding
         from rich.table import Table
 
@@ -103,7 +103,7 @@ class Screen:
     def grid(
         self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int = 2
     ) -> None:
-        """A table without a frame; one that is too wide stands in several parts, each with the first column."""
+        """Add a table without a frame; one that is too wide is split into parts, each with the first column."""
         parts = self._parts(columns, rows, indent)
         if len(parts) > 1:  # names make way for numbers
             names = [_plain(row[0]) for row in rows]
@@ -195,7 +195,7 @@ class Screen:
         return min(self.console.width, _PROSE)
 
     def blank(self) -> None:
-        """An empty line."""
+        """Add an empty line."""
         self.console.print()
 
     def text(self) -> str:
@@ -209,7 +209,7 @@ def _plain(parts: Sequence[Part]) -> str:
 
 
 def _text(parts: Sequence[Part], room: int | None = None) -> Text:
-    """The parts for rich; in a room of so many columns a place that is longer than that is broken where it may be."""
+    """Return the parts for rich; a place longer than the given columns is broken at a suitable point."""
     from rich.text import Text
 
     text = Text()

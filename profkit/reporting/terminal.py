@@ -71,7 +71,7 @@ class _Terminal:
     _folded: list[Section] = field(default_factory=list)  # of which the short form has the headlines
 
     def head(self, view: View) -> None:
-        """The verdict with its reason first, where there is one; else the title."""
+        """Add the verdict with its reason, if there is one; else the title."""
         headline = view.headline
         if view.warning:
             self.line(view.warning)
@@ -155,7 +155,7 @@ class _Terminal:
         self.indent = before
 
     def _in_short(self) -> None:
-        """The headlines of the folded sections that stand beside each other."""
+        """Add the headlines of the folded sections that are next to each other."""
         sections, self._folded = self._folded, []
         if sections:
             if not self.indent:
@@ -164,7 +164,7 @@ class _Terminal:
             self.facts(facts, indent=0 if self.indent else 2)
 
     def line(self, text: Text, weight: str = "", *, first: str = "", indent: int = 0, hang: int = 2) -> None:
-        """A sentence; a line to type at its end stands below it, in one piece."""
+        """Add a sentence; a command at its end goes below it, in one piece."""
         parts = list(spans(text))
         typed = parts.pop() if parts and parts[-1].style is Style.COMMAND else None
         at = self.indent + indent
@@ -205,7 +205,7 @@ class _Terminal:
         self.count_left(len(table.rows) - len(rows) + table.left)
 
     def statuses(self, statuses: Statuses) -> None:
-        """A label and a name in their columns, beside them the reason, and below it what else is said."""
+        """Add a label and a name in their columns, the reason next to them, and everything else below."""
         width = max((len(row.label.span.text) for row in statuses.rows), default=0)
         for row in statuses.rows:
             place = f"{row.place}: " if row.place else ""

@@ -374,7 +374,7 @@ def table(
     brief: int | None = None,
     left: int = 0,
 ) -> DataTable:
-    """A table whose first `words` columns hold words and the others numbers, but for what is given as a column."""
+    """Return a table whose first `words` columns hold text and the others numbers, unless given as a column."""
     columns = tuple(
         TableColumn(name, numeric=place >= words) if isinstance(name, str) else name
         for place, name in enumerate(titles)

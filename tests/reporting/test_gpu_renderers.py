@@ -197,7 +197,7 @@ def test_markdown_has_the_same_order_with_all_columns_and_conditions() -> None:
 
 def test_a_plan_shows_what_is_counted_and_its_cost() -> None:
     text = text_of(plan_view.view(gpu.plan()))
-    assert "about 1.5 times the time of a plain run" in " ".join(text.split())
+    assert "about 1.5 times as long as one normal run" in " ".join(text.split())
     assert "metric_7 and" in " ".join(text.split())
     assert "32 more (--format json has them all)" in " ".join(text.split())
     assert max(len(line) for line in text.split("\n")) <= 80

@@ -331,11 +331,11 @@ def test_a_plan_names_passes_counters_cost_and_what_is_skipped() -> None:
     plan = Plan("cpu", "standard", (*documents.plan().passes[:2], skipped, documents.plan().passes[4]))
     text = text_of(plan_view.view(plan))
     assert "Plan: cpu, depth standard. Nothing was run." in text
-    assert "+ timing\n  3 runs of the workload; about 3.2 times the time of a plain run" in text
+    assert "+ timing\n  3 runs of the workload; about 3.2 times as long as one normal run" in text
     assert "- trace (perf)\n  skipped: perf was refused" in text
     assert "fix: sysctl kernel.perf_event_paranoid=1" in text
     assert "counters: Ir, Dr, Dw" in text
-    assert "In all\n  3 passes, 1 skipped: about 65 times the time of a plain run." in text
+    assert "In all\n  3 passes, 1 skipped: about 65 times as long as one normal run." in text
     assert max(len(line) for line in text.split("\n")) <= 80
 
 

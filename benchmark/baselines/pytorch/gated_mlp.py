@@ -21,7 +21,7 @@ class Baseline(gated_mlp.GatedMlp):
     implementations = ("torch",)
 
     def torch(self, x: Array, w1: Array, w2: Array) -> Step:
-        """The module, holding the weights, on x."""
+        """Return the module, which holds the weights, applied to x."""
         from torch import nn
         from torch.nn.functional import silu
 

@@ -23,7 +23,7 @@ class Baseline(group_query_attention.GroupQueryAttention):
     implementations = ("torch",)
 
     def torch(self, q: Array, k: Array, v: Array) -> Step:
-        """The module on q, k and v."""
+        """Return the module applied to q, k and v."""
         import torch
         from torch import nn
 

@@ -21,7 +21,7 @@ class Baseline(layer_norm.LayerNorm):
     implementations = ("torch",)
 
     def torch(self, x: Array, w: Array, b: Array) -> Step:
-        """The module, holding the weights, on x."""
+        """Return the module, which holds the weights, applied to x."""
         import torch
         from torch import nn
 

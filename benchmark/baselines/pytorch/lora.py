@@ -21,7 +21,7 @@ class Baseline(lora.Lora):
     implementations = ("torch",)
 
     def torch(self, x: Array, w: Array, a: Array, b: Array) -> Step:
-        """The module, holding the weights, on x."""
+        """Return the module, which holds the weights, applied to x."""
         from torch import nn
 
         class LoraLinear(nn.Module):  # type: ignore[misc]

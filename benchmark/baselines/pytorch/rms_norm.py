@@ -21,7 +21,7 @@ class Baseline(rms_norm.RmsNorm):
     implementations = ("torch",)
 
     def torch(self, x: Array, w: Array) -> Step:
-        """The module, holding the weights, on x."""
+        """Return the module, which holds the weights, applied to x."""
         import torch
         from torch import nn
 

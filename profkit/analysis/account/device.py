@@ -288,7 +288,7 @@ def _group(row: KernelRow, part: _Part) -> tuple[tuple[object, ...], Place]:
 
 
 def _copy_rows(trace: GpuTrace, seconds: float) -> Iterator[AccountRow]:
-    """Copies by their kind, in `seconds` in all: those in which no kernel ran."""
+    """Yield the rows of copies by their kind, `seconds` in all: copies count while no kernel ran."""
     total = sum(one.seconds for one in trace.transfers)
     for one in trace.transfers if total else ():
         where = _line_of_copies(trace.lines, one.kind)

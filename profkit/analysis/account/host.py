@@ -66,7 +66,7 @@ def host_account(document: RunDocument) -> Account | None:
 
 
 def _run_account(document: RunDocument) -> Account | None:
-    """The account of the whole run: all of its places, imports too."""
+    """Return the account of the whole run: all of its places, including imports."""
     first = next((spot for spot in document.hot_spots if spot.kind != "rest" and spot.share > 0), None)
     if first is None or first.kind == "gpu":
         return None
@@ -125,7 +125,7 @@ def _rows(
 
 
 def _counted(document: RunDocument, median: float) -> tuple[Bound, float] | None:
-    """What is nearest to its peak (0..1) of all that was counted in the region, where one place takes nearly all."""
+    """Return what is nearest to its peak (0..1) of all that was counted in the region, if one place dominates it."""
     scope = scope_of(document.timings[0])
     shares = {bound: find_reading(document, name) for name, bound in _SHARES}
     known = {

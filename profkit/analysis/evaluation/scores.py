@@ -338,7 +338,7 @@ def summed_interval(parts: Sequence[tuple[float, Speedup]]) -> LogInterval | Non
 def word_of_parts(
     value: float, low: float | None, high: float | None, floor: float, parts: Iterable[Speedup]
 ) -> SpeedWord:
-    """That of the whole's own interval; but where every part is AMBIGUOUS, so is the whole."""
+    """Return the word of the whole's own interval; AMBIGUOUS if every part is AMBIGUOUS."""
     if all(part.word == "AMBIGUOUS" for part in parts):
         return "AMBIGUOUS"
     return speed_word(value, low, high, floor)

@@ -166,7 +166,10 @@ def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:
 def _by_spots(
     document: RunDocument, on_spots: Sequence[Insight], ranked: Sequence[Insight]
 ) -> tuple[Insight, ...]:
-    """A conclusion from counters counts where the first place is; then it stands for that place."""
+    """Order the findings by the places of the run.
+
+    A conclusion from counters counts if the counters are of the first place; then it represents that place.
+    """
     first = next((spot for spot in document.hot_spots if spot.kind == "native"), None)
     program = [one for one in ranked if _about(one) == "program"]
     counted = [one for one in ranked if _about(one) == "counters"]

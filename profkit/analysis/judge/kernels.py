@@ -138,7 +138,7 @@ def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:
 def _verdict_on_run(
     target: Target, judged: Sequence[_KernelVerdict], rest: float, uncounted: Reading
 ) -> Verdict:
-    """The verdict on the run: fail where kernels with 5 % of the GPU time or more miss the target.
+    """Return the verdict on the run: fail if kernels with 5 % of the GPU time or more miss the target.
 
     Unknown where counted ones of which it is not known could bring it there, or where more than those 5 % were not
     counted. Its value: `_deciding_value`. `rest` is the share of the kernels that are not among `judged`, and

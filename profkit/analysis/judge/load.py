@@ -31,7 +31,7 @@ _SHORT = re.compile(r"\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*(.*?)\s*")
 def load_targets(
     defaults: Path | None, override: Path | None = None, workload: str | None = None
 ) -> tuple[Target, ...]:
-    """The targets of the file `defaults`, then those of the user's file, then those of its section for `workload`.
+    """Return the targets of the file `defaults`, of the user's file, and of its section for `workload`, in this order.
 
     A user's target overrides the default of the same name (or, under a metric's name, all on that metric);
     other names add one; `off` removes one. Raises UsageError with file and line for what does not fit.
@@ -248,7 +248,7 @@ class YamlValue:
         return float(value)
 
     def flag(self, what: str) -> bool:
-        """true or false. Raises UsageError for anything else."""
+        """Return the content as true or false. Raises UsageError for anything else."""
         if not isinstance(self.content, bool):
             self.refuse(f"{what} must be true or false", "true")
         return self.content

@@ -26,7 +26,9 @@ def short_name(name: str, width: int = WIDTH) -> str:
 
 
 def same_name(name: str) -> str:
-    """The name as it is compared between tools, which demangle the same symbol with other spaces, casts and brackets.
+    """Return the name in the form used to compare tools.
+
+    Tools demangle the same symbol with different spaces, casts and brackets.
 
     Parameters are left out: one tool prints `T2`, the other the type that it stands for.
     """

@@ -311,7 +311,7 @@ class _Reader:
             argument.items.append([part])
 
     def _opened(self, bracket: str, part: NamePart, depth: int) -> None:
-        """What stands in the bracket that begins here, if it does."""
+        """Add the contents of the bracket that begins here to `part`, if one does."""
         if self._peek() != bracket:
             return
         self._at += 1

@@ -65,7 +65,7 @@ def derive(
     groups: Sequence[Sequence[str]] = (),
     drift: float | None = None,
 ) -> tuple[Reading, ...]:
-    """Readings of every metric of `table`, in its order, for every scope that the counters speak of.
+    """Return readings of every metric of `table`, in its order, for every scope that the counters have.
 
     `groups` are the counters that were collected together, and `drift` how far their anchors lie apart
     (0..1): a metric whose counters come from several runs says so, and is an estimate where these differed by
@@ -177,7 +177,7 @@ def _all_metrics(index: Mapping[str, Counter], scope: Scope, context: _Context) 
 def _doubted(
     asked: Mapping[str, Sequence[Formula]], index: Mapping[str, Counter], scope: Scope, context: _Context
 ) -> Mapping[str, Counter]:
-    """The counters, in doubt where what follows from them says that one of them cannot be (`MetricInfo.inputs`)."""
+    """Return the counters, marked as doubtful if a metric computed from them is impossible (`MetricInfo.inputs`)."""
     doubted = dict(index)
     for name, ways in asked.items():
         if not metric(name).inputs:
@@ -255,7 +255,7 @@ def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: For
 
 
 def _value(index: Mapping[str, Counter], name: str, table: FormulaTable) -> float | None:
-    """The count of `name` in base units, or None when there is no count to use."""
+    """Return the count of `name` in base units, or None if there is no usable count."""
     counter = index.get(table.resolve(name))
     if counter is None or counter.value is None or counter.state not in ("measured", "multiplexed"):
         return None

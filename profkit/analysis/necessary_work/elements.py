@@ -27,7 +27,10 @@ _Result = Literal["same", "bool", "float"]
 
 
 def _elementwise(inputs: int, flop: int, result: _Result = "same") -> Rule:
-    """`inputs`: how many arguments from the first on may be tensors; `flop` for each element of the result."""
+    """Return the rule of an elementwise operation.
+
+    The first `inputs` arguments may be tensors; `flop` is per element of the result.
+    """
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         tensors = call.tensors(*range(inputs))

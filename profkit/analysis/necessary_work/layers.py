@@ -52,7 +52,10 @@ def _rows(call: OperationCall, data: Tensor, given: Sequence[Tensor]) -> int:
 def _norm_backward(
     gradient: int, data: int, parts: Sequence[int], weight: int, mask: int | None, flop: int
 ) -> Rule:
-    """Reads the gradient, the input, statistics and weights, and writes the gradients that are asked for."""
+    """Return the rule of a norm's backward pass.
+
+    It reads the gradient, the input, statistics and weights, and writes the requested gradients.
+    """
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         above, below, scale = call.tensor(gradient), call.tensor(data), call.tensor(weight)
@@ -106,7 +109,10 @@ def _indexed(call: OperationCall) -> NecessaryWork | None:
 
 
 def _added_by_index(data: int, index: int) -> Rule:
-    """Reads the rows and their indices; how many different ones are written is not told."""
+    """Return the rule of an addition by index.
+
+    It reads the rows and their indices; how many different rows are written is not known.
+    """
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         rows, places = call.tensor(data), call.tensor(index)
@@ -135,7 +141,7 @@ def _picked(data: int, index: int) -> Rule:
 
 
 def _step(read: Sequence[int], written: Sequence[int], flop: int) -> Rule:
-    """Lists of tensors, each element of which is read or written once."""
+    """Return the rule of an optimizer's step over lists of tensors, each element of which is read or written once."""
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         first = call.list(0)

@@ -100,7 +100,10 @@ def read_speedscope(path: Path) -> tuple[Stacks, ...]:
 
 
 def _read_frame(entry: dict[str, Any]) -> Frame:
-    """A frame's `file` is a source file where it is Python's, `kernel`, or the library that the function is in."""
+    """Return a frame of a stack.
+
+    Its `file` is a source file for Python, `kernel`, or the library that the function is in.
+    """
     name, file = str(entry["name"]), entry.get("file")
     if file is None:
         return Frame(name)

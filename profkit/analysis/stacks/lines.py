@@ -134,7 +134,7 @@ class LineTally:
             (line.waits if role == "main" else line.other_waits)[kind] += seconds
 
     def move_wait(self, awaited: PythonSample, seconds: float, *, alone: bool) -> None:
-        """What an event loop waited belongs to the line of its first coroutine; `alone`: it had no other to run."""
+        """Attribute an event loop's wait to the line of its first coroutine; `alone`: it had no other one to run."""
         places = places_of(awaited, "main")
         found = _line_in(places)
         if found is None:
@@ -309,7 +309,7 @@ def _is_public(frame: Frame) -> bool:
 
 
 def _line_in(places: list[Place]) -> tuple[Place, int, int] | None:
-    """The innermost line of the user's own code, where its function stands among the frames, and where it does itself.
+    """Return the innermost line of the user's own code, the index of its function in the frames, and its own index.
 
     A comprehension is a part of the function that it stands in, as from Python 3.12 on.
     """

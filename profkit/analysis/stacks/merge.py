@@ -18,7 +18,7 @@ MORE_STACKS = Frame("[deeper frames not kept apart]")
 
 
 def is_python(frame: Frame) -> bool:
-    """True for a function of the interpreted program, False for native and kernel code."""
+    """Return whether a function belongs to the interpreted program; False for native and kernel code."""
     return frame.library == PYTHON
 
 

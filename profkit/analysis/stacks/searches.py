@@ -69,7 +69,7 @@ def owned_nodes(tree: ast.AST) -> list[tuple[ast.AST, tuple[str, ...]]]:
 
 
 def replaced_in(owned: Iterable[tuple[ast.AST, tuple[str, ...]]]) -> frozenset[str]:
-    """The attributes that functions bind which are no constructors, and the names of the module that they bind."""
+    """Return the attributes bound by functions that are not constructors, and the module's names that they bind."""
     nodes = [node for node, owners in owned if any(name not in _CONSTRUCTORS for name in owners)]
     bound = {name for one in nodes if isinstance(one, ast.Global) for name in one.names}
     stored = {
@@ -117,7 +117,7 @@ class Surroundings:
         return bool(names_in(*nodes) & self.changes)
 
     def parameter(self, name: str) -> Iterator[Construct]:
-        """That a name is the function's own parameter: whether that stays its caller knows."""
+        """Yield that a name is the function's own parameter: only its caller knows whether that stays the same."""
         given = parameters_of(self.function)
         if name in given:
             yield Construct("parameter", name, str(given.index(name)))
@@ -193,7 +193,7 @@ def _asked(node: ast.AST, around: Surroundings) -> Iterator[Construct]:
 
 
 def _varies(name: str, node: ast.Call | ast.Subscript, around: Surroundings) -> Iterator[Construct]:
-    """That what is called, or looked up, depends on the item of a loop, or on what the function is given."""
+    """Yield that a called or looked-up thing depends on the item of a loop, or on the function's arguments."""
     if around.differs(node):
         yield Construct("varies", name, "item" if around.loops else "given")
         for parameter in parameters_of(around.function) if not around.loops else ():

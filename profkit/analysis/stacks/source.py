@@ -214,7 +214,7 @@ class _Source:
         return {name: module for name, module in self.modules.items() if name not in bound}
 
     def around(self, line: int) -> list[ast.AST]:
-        """The blocks and comprehensions that hold the line in their body, from the innermost function inwards."""
+        """Return the blocks and comprehensions with the line in their body, from the innermost function inwards."""
         found: list[ast.AST] = []
         for node in self.at(line):
             if isinstance(node, (*_BLOCKS, *_COMPREHENSIONS)) and first_line(node) <= line <= (
@@ -275,7 +275,7 @@ class _Source:
             yield Construct("nested-loop", "", str(depth[0].lineno))
 
     def _paged(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
-        """What the line takes in pages: `for row in page` in a loop over pages, and a slice of what a call gives."""
+        """Yield what the line reads in pages: `for row in page` in a loop over pages, or a slice of a result."""
         loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor))]
         pages = {name for node in loops if node.lineno != line for name in loop_targets(node)}
         for node in loops:
@@ -290,7 +290,7 @@ class _Source:
                 yield Construct("paged", self._last_name(part.value))
 
     def _yields_of_itself(self, function: ast.FunctionDef) -> Iterator[Construct]:
-        """That a generator gives what it gives itself for a part, with the line in which it does."""
+        """Yield that a generator passes on what it yields itself for a part, with the line in which it does."""
         for node in ast.walk(function):
             given = node.value if isinstance(node, ast.YieldFrom) else None
             if isinstance(given, ast.Call) and self._last_name(given) == function.name:
@@ -298,7 +298,7 @@ class _Source:
                 return
 
     def _rests(self, loop: ast.For | ast.AsyncFor | ast.While, line: int) -> Iterator[Construct]:
-        """What is cut off at its front: on the line, or, for the head of the loop, behind the last call of its body."""
+        """Yield what is cut off at its front: on the line or, for a loop's head, after the last call of its body."""
         for at, one in enumerate(loop.body):
             # It looks after each call and where a loop begins again, and nowhere between.
             calls_later = any(
@@ -414,7 +414,7 @@ class _Source:
                 yield _dotted(node.func.value)  # type: ignore[attr-defined]
 
     def _of_one(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
-        """What the line calls with a batch of a single item of the loop, which needs no result of another item."""
+        """Yield what the line calls with a batch of a single item of the loop, independent of other items."""
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         known = names_of_item(loops[-1], line)
         for node in self._statement(line) if known else ():

@@ -45,7 +45,7 @@ class ProcessStretches:
 
 
 def thread_records(processes: Iterable[ProcessStretches]) -> Iterator[ThreadRecord]:
-    """A lane for each thread, and below the thread of an event loop one for each coroutine that ran long in it."""
+    """Yield a lane for each thread, and below an event loop's thread one for each coroutine that ran long in it."""
     for number, process in enumerate(processes):
         lanes: dict[int, ThreadRecord] = {}
         tasks: dict[tuple[int, str], ThreadRecord] = {}

@@ -59,7 +59,7 @@ def enrich(document: RunDocument, backend: Concerns) -> RunDocument:
 
 
 def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
-    """What follows from the counters of a processor: functions (by the tool `simulator`), bandwidth, roofline."""
+    """Return what follows from a processor's counters: functions (by the tool `simulator`), bandwidth, roofline."""
     if not any(r.scope.kind == "function" for r in document.readings):
         document = add_readings(document, host.function_readings(document.profiles, simulator))
     document = check_consistency(host.without_small_part(document, simulator))
@@ -92,7 +92,7 @@ _OVER_TIME = ("bandwidth.dram", "bandwidth.dram.share", "flops.rate", "flops.sha
 
 
 def summarize(document: RunDocument, backend: Concerns) -> tuple[Summary, ...]:
-    """The readings of every concern of a run; of a report of those that it says something about.
+    """Return the readings of every concern of a run; for a report only those that it has values for.
 
     `document` should be enriched first.
     """

@@ -183,7 +183,7 @@ def _is_of_part(reading: Reading) -> bool:
 
 
 def without_small_part(document: RunDocument, tool: str) -> RunDocument:
-    """The document without the values that `tool` simulated, where it saw too little of the run to say them of it.
+    """Return the document without the values that `tool` simulated, if the simulation saw too little of the run.
 
     That is less than a tenth of the run, unless it began late and was where the run's time is: in the same libraries.
     """
@@ -222,7 +222,7 @@ def _is_typical(document: RunDocument) -> bool:
 
 
 def is_sampled(profile: Profile) -> bool:
-    """True for a profile that samples were added up to, by function, library or thread."""
+    """Return whether a profile consists of samples that were added up, by function, library or thread."""
     counted = any("Ir" in spot.counters for spot in profile.hotspots) or profile.unit == "instructions"
     return profile.kind in SAMPLED and not counted
 

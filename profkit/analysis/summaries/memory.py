@@ -13,7 +13,7 @@ MAX_LOOKS = 240  # more than a chart has pixels to tell apart, and some kB of ru
 def memory_series(
     kind: MemorySeriesKind, looks: Sequence[tuple[float, float]], peak: float | None = None
 ) -> MemorySeries | None:
-    """Looks as (seconds, bytes) in their order as a series; None of fewer than two, which are no course.
+    """Return samples of memory as (seconds, bytes) in their order; None for fewer than two.
 
     Of neighbours that are too many the highest stays, at its own time, so that no peak is lost.
     """

@@ -169,7 +169,7 @@ _FOLLOWED = 0.9  # of the GPU time: kernels that fill it must be launched equall
 
 
 def traced_iterations(document: RunDocument) -> int:
-    """Iterations of what counts in the trace; 1 where nothing tells, and the whole trace is one.
+    """Return how many iterations the analysed part of the trace has; 1 if that is not known.
 
     A benchmark is told by the plan how many to run; of a marked region its entries count; a loop without marks was
     counted by what repeats in it. That a plan was followed is checked by the launches: kernels of nearly all the time

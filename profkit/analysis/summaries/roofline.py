@@ -35,7 +35,7 @@ DECLARED = Fact("declared")
 
 
 def flag_implausible(share: Reading, *causes: Fact) -> Reading:
-    """A share of a peak; well above 100 % it is no fact but an estimate, and what may be the cause stands with it."""
+    """Return a share of a peak; well above 100 % it is an estimate, with a note about the likely cause."""
     if share.value is None or share.value <= BEYOND:
         return share
     return replace(share, quality="estimated", reason=Fact.of("beyond-whole", *causes))
@@ -118,7 +118,7 @@ def work_of(document: RunDocument) -> tuple[Work, Ceilings]:
 
 
 def _count_of_one_region(document: RunDocument, count: Reading) -> Reading:
-    """A count that may be held against the first timing: one over several regions belongs to none of them."""
+    """Return a count that may be compared with the first timing; one over several regions belongs to none."""
     names = dict.fromkeys(timing.name for timing in document.timings if timing.kind != "process")
     if count.value is None or count.scope != RUN or len(names) < 2:
         return count

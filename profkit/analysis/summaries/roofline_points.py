@@ -59,7 +59,7 @@ class RooflineModel:
 
 
 def roofline_model(document: RunDocument) -> RooflineModel | None:
-    """The roofs and points of a run; None where no roof is known, or nothing was timed that could stand below it."""
+    """Return the roofs and points of a run; None if no roof is known, or no timed work can be placed below it."""
     if document.metal is not None:
         return None
     if document.trace is not None:

@@ -92,7 +92,7 @@ MAX_NAMED_THREADS = 24  # with a frame of their own in the flame graph
 
 
 def read_wall_stacks(switched: Path, text: Path, program: Path) -> Stacks | None:
-    """The wall time of all threads as stacks, those that wait among them; None where the recording has no switch.
+    """Return the wall time of all threads as stacks, including waiting ones; None if the recording has no switches.
 
     How long a thread ran and waited is counted by its switches; samples divide that by stack. Raises UnreadableReport
     where a file cannot be read.
@@ -125,7 +125,7 @@ def _wall_stacks(
     ran: Counter[tuple[Frame, ...]] | None,
     waited: dict[tuple[bytes, str], Counter[tuple[Frame, ...]]],
 ) -> Iterator[WallStack]:
-    """The seconds of one thread by stack; what no sample was taken of stands below the thread itself."""
+    """Yield the seconds of one thread by stack; time without a sample is shown below the thread itself."""
     waits: dict[str, float] = {}
     for what, seconds in lanes.seconds.get(thread, Counter[str | int]()).items():
         if what == _RUNS:
@@ -201,7 +201,7 @@ class _LaneCollector:
         self.seconds.setdefault(thread, Counter())[what] += end - begin  # type: ignore[assignment]
 
     def kind_of(self, thread: bytes, what: str | int) -> str:
-        """The kind of a wait; one that was not sampled is like those of its thread that are about as long."""
+        """Return the kind of a wait; one without a sample gets that of similarly long waits of its thread."""
         if isinstance(what, str):
             return what
         near = (self.by_class.get((thread, one)) for one in (what, what + 1, what - 1))

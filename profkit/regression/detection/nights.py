@@ -288,7 +288,7 @@ class MachinePast:
         self.level.append(night)
 
     def _return_streak(self) -> None:
-        """Return the nights of a streak that was not confirmed to the level."""
+        """Give the nights of a streak that was not confirmed back to the level."""
         self.level += self.streak
         self.streak, self.side = [], 0
 

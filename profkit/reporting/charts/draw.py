@@ -129,7 +129,7 @@ class _Drawing:
                     break
 
     def _line_names(self) -> Iterator[Html]:
-        """The names of lines behind their ends; those that would stand on each other make way upwards and downwards.
+        """Draw the names of lines after their ends; names that would overlap are moved up and down.
 
         None where there are more than have room.
         """
@@ -173,7 +173,7 @@ LONGEST = 300  # characters of a name that hovers: more hides the page behind it
 
 
 def clean(text: str) -> str:
-    """The text on one line: control characters and what turns the direction of the text around it are made visible."""
+    """Return the text on one line, with control characters and changes of text direction made visible."""
     return " ".join(text_for_others(text).split())
 
 

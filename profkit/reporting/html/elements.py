@@ -145,7 +145,7 @@ def table_row(
     whole_name: str | None = None,
     **attributes: str,
 ) -> Html:
-    """A row: its name, over which the whole one hovers, then its cells, with the `values` that they are sorted by."""
+    """Return a table row: its name, with the full name as a tooltip, then its cells, with the `values` to sort by."""
     cells = [element("th", text(row[0]), scope="row", class_="name", title=whole_name)]
     for place, (column, cell) in enumerate(zip(table.columns[1:], row[1:], strict=True), 1):
         value = _sorted_by(values[place]) if values is not None and column.numeric else None
@@ -179,7 +179,7 @@ def _sorted_by(value: CellValue) -> str | None:
 
 
 def flame_data(flame: Flame) -> Json:
-    """What `flame.js` draws: names with their kinds; of each box name, depth and value, in the order of the tree."""
+    """Return what `flame.js` draws: names with their kinds; for each box name, depth and value, in tree order."""
     names: dict[tuple[str, str], int] = {}
     numbers: list[int] = []
     for box in flame.boxes:

@@ -22,7 +22,7 @@ _STEP = 2  # columns
 
 
 def view(folder: Path) -> View:
-    """The tree of the run in `folder`. Raises UsageError where nothing was sampled with its callers."""
+    """Return the tree of the run in `folder`. Raises UsageError if nothing was sampled with its callers."""
     stacks = [one for one in read_extras(folder).stacks if not is_wall_time(one)]
     python = [one for one in stacks if any(is_python(frame) for stack in one.weights for frame in stack)]
     chosen = max(python or stacks, key=lambda one: sum(one.weights.values()), default=None)

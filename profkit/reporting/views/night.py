@@ -148,7 +148,7 @@ def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
 
 
 def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
-    """What to type next: the comparison that says why, the search for the commit, what makes a change the normal."""
+    """Return what to type next: the comparison that shows why, the search for the commit, or accepting the change."""
     lines: list[str] = []
     for workload in workloads:
         if workload.outcome != "regressed" or workload.code == MISSED_TARGET:

@@ -73,7 +73,7 @@ def _counters(names: Sequence[str]) -> str:
 def _cost(planned: PassPlan) -> str:
     if planned.cost is None:
         return "cost not known"
-    return f"about {_times(planned.cost)} the time of a plain run"
+    return f"about {_times(planned.cost)} as long as one normal run"
 
 
 def _times(cost: float) -> str:
@@ -88,8 +88,8 @@ def _total(plan: Plan) -> str:
     passes = f"{plural(len(running), 'pass', 'passes')}{apart}"
     if not known:
         return f"{passes}."
-    more = " and what is not known" if len(known) < len(running) else ""
-    return f"{passes}: about {_times(sum(known))} the time of a plain run{more}."
+    more = ", plus passes of unknown cost" if len(known) < len(running) else ""
+    return f"{passes}: about {_times(sum(known))} as long as one normal run{more}."
 
 
 # ---------------------------------------------------------------- what the doctor tried, what a copy lacks

@@ -82,7 +82,9 @@ def view(
     *,
     verdicts: bool = False,
 ) -> View:
-    """The run as blocks. `folder` is its folder, for the closing lines; `extras` is what run.json does not hold.
+    """Return the run as blocks.
+
+    `folder` is its folder, for the closing lines; `extras` is what run.json does not contain.
 
     With `verdicts` a short screen has them, too.
     """

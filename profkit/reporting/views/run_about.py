@@ -91,7 +91,7 @@ def _file(path: str, extras: Extras) -> Span:
 
 
 def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
-    """Passes that ended alike, for the same reason."""
+    """Return the passes that ended in the same way, for the same reason, as one row."""
     result, names = results[0], ", ".join(result.name for result in results)
     below: list[Text] = [joined("fix: ", code(result.fix))] if result.fix else []
     below += [joined("log: ", _file(result.log, extras))] if result.log else []
@@ -144,7 +144,7 @@ def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
 
 
 def cases_of(document: RunDocument) -> CaseList:
-    """A case for every verdict on the run, its regions and functions, and one for every pass.
+    """Return a test case for every verdict on the run, its regions and functions, and one for every pass.
 
     A pass or a workload that failed is an error. A kernel's own verdict fails no run, and is no case.
     """
@@ -187,7 +187,7 @@ _NAME = 1000  # characters of a whole name: longer ones, which somebody made, ar
 
 
 def kernels_of(document: RunDocument) -> tuple[KernelRow, ...]:
-    """The rows of a GPU's kernels, largest first; none of an Apple GPU, whose encoders are no launch configurations."""
+    """Return the rows of a GPU's kernels, largest first; none for an Apple GPU, whose encoders are not launches."""
     metal = document.metal is not None or backend_named(document.backend).work == "encoder"
     return () if metal else kernel_rows(document)
 
@@ -287,7 +287,7 @@ class Extras:
 
 
 def read_extras(folder: Path | None) -> Extras:
-    """The extras of the run in `folder`; None, or a folder that cannot be read, has none. Never raises."""
+    """Return the extras of the run in `folder`; none if it is None or cannot be read. Never raises."""
     if folder is None:
         return Extras()
     stacks: list[Stacks] = []

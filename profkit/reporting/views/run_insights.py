@@ -105,7 +105,10 @@ def answer_text(insight: Insight, folder: str) -> str:
 
 
 def insight_items(document: RunDocument) -> ItemList | None:
-    """A numbered list; None where nothing was found. On a short screen the first has its reasons, the others places."""
+    """Return the findings as a numbered list; None without any.
+
+    On a short screen the first has its reasons, and the others only their places.
+    """
     found = shown_findings(document)
     items = tuple(_item(one, document.workload.folder, first=one is found[0]) for one in found)
     return ItemList(items, ordered=True, brief=BRIEF) if items else None
@@ -303,7 +306,7 @@ def only_initialisers(document: RunDocument) -> bool:
 
 
 def nothing_text(document: RunDocument) -> str | None:
-    """That nothing to change was found, with what was looked at; None where that is too little to say so."""
+    """Say that no problem was found, and what was checked; None if that was too little to say so."""
     whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
     words = [verdict.verdict for verdict in whole if verdict.metric != "time.interval"]
     met = words.count("pass")

@@ -184,12 +184,12 @@ def session_conditions(document: RunDocument) -> dict[str, str]:
 
 
 def unfinished_passes(document: RunDocument) -> list[PassResult]:
-    """Passes that did not finish, though there was something that they could look at."""
+    """Return the passes that did not finish although there was something for them to analyse."""
     return [result for result in passes_with_object(document) if result.state != "finished"]
 
 
 def passes_with_object(document: RunDocument) -> list[PassResult]:
-    """Passes that had anything to look at in this program: of others nobody asks."""
+    """Return the passes that had anything to analyse in this program; the others are of no interest."""
     return [result for result in document.passes if result.has_object]
 
 
@@ -203,6 +203,7 @@ def machine_line(document: RunDocument) -> str | None:
 
 
 def cost_text(result: PassResult) -> str:
-    """`24.1 s (3.1 plain runs)`: what a pass took."""
-    times = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
+    """Return what a pass took: `24.1 s (3.1 times as long as one normal run)`."""
+    cost = result.cost
+    times = f" ({cost:.{1 if cost < 10 else 0}f} times as long as one normal run)" if cost is not None else ""
     return f"{format_quantity(result.seconds, 's')}{times}" if result.seconds else "-"

@@ -44,7 +44,7 @@ MOST_OF_BUDGET = 60  # but at most this part of the budget, so that there are en
 
 
 def time_function(calls: TimedCalls, *, precision: float, budget: float, warmup: int = 1) -> SampleSet:
-    """Samples of `calls`, with the device waited for that this process uses, before the first call or after it."""
+    """Return samples of `calls`, waiting for the device that this process uses before the first call or after it."""
     driver, on_mps, first = _find_device(calls)
     least = CUDA_SECONDS if driver is not None else MPS_SECONDS if on_mps is not None else 0.0
     clock: Clock = "cuda-synchronized" if driver is not None else "mps-synchronized" if least else "wall"
@@ -72,7 +72,7 @@ def _device_watch(driver: CudaDriver) -> DeviceWatch | None:
 
 
 def _find_device(calls: TimedCalls) -> tuple[CudaDriver | None, Any, float | None]:
-    """The driver or the module torch.mps that the calls use, and the seconds of a first call where it took one to see.
+    """Return the driver or the module torch.mps that the calls use, and the seconds of a first call made to find out.
 
     The work that this call left to the device is part of its seconds.
     """

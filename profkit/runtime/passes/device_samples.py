@@ -94,7 +94,7 @@ class DeviceClock:
         return self._events[number]
 
     def record(self, event: ctypes.c_void_p) -> None:
-        """The event happens when all work before it in the stream is done."""
+        """Record the event: it happens when all work before it in the stream is done."""
         self.driver.check("cuEventRecord", event, self._stream)
 
     def is_pending(self, event: ctypes.c_void_p) -> bool:

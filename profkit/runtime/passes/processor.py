@@ -34,7 +34,7 @@ class ProcessorWatch:
         self._files.clear()
 
     def begin(self) -> None:
-        """A sample begins."""
+        """Begin a sample."""
         self._before = self._read_waits()
 
     def longest_wait(self, only: int | None = None) -> float:

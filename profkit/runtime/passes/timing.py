@@ -123,7 +123,7 @@ def time_calls(
     before: Sequence[float] = (),
     least: float = 0.0,
 ) -> SampleSet:
-    """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
+    """Take samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are over.
 
     The first call is never a sample, unless it alone takes the budget: then it is the only one. Asks first
     after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
@@ -233,7 +233,7 @@ def sample_until(
     first_look: int = 0,
     after_look: Callable[[], object] = lambda: None,
 ) -> list[float]:
-    """Samples, taken in blocks until `assess` says that they are enough, or `budget` seconds since `begin` are gone.
+    """Take samples in blocks until `assess` says that they are enough, or `budget` seconds since `begin` are over.
 
     `take_block` is told how many samples are wanted before anybody looks at them again; it may give others, or none.
     At least one sample is waited for, whatever it costs. The first look is after `first_look` samples, 0: after as many
@@ -288,7 +288,7 @@ def _may_hide_drift(steady: Sequence[float], precision: float) -> bool:
 
 
 def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:
-    """True when the median is known to ±`precision` (relative, 0.01 is 1 %) or `budget` seconds have gone.
+    """Return whether the median is known to ±`precision` (relative, 0.01 is 1 %) or `budget` seconds are over.
 
     Ask on a geometric schedule, not after each sample.
     """

@@ -101,7 +101,7 @@ class CudaDriver:
 
     @contextmanager
     def primary(self, device: int) -> Iterator[None]:
-        """The primary context of `device` as this thread's; made where it is not in use yet. Raises DriverError."""
+        """Make the primary context of `device` current in this thread, creating it if necessary. Raises DriverError."""
         context = ctypes.c_void_p()
         self.check("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         try:
@@ -266,6 +266,6 @@ class CudaSwitch:
 
 
 def _expected_device(driver: CudaDriver) -> int:
-    """The device this process will use: one per rank where a launcher numbers them, else the first."""
+    """Return the device that this process will use: that of its rank if a launcher numbers them, else the first."""
     rank = os.environ.get("LOCAL_RANK", "")
     return int(rank) if rank.isdecimal() and int(rank) < driver.devices else 0

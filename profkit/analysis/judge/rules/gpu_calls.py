@@ -113,7 +113,7 @@ def graphs_captured_again(run: RunEvidence) -> Iterator[Insight]:
 
 
 def managed_memory(run: RunEvidence) -> Iterator[Insight]:
-    """Managed memory that host and device use in turn: its pages go to and fro in each step."""
+    """Find managed memory that host and device use alternately, so that its pages move back and forth in each step."""
     trace, idle = run.trace, idle_share(run)
     moved = [one for one in trace.transfers if one.kind.endswith("(managed)")] if trace is not None else []
     seconds = sum(one.seconds for one in moved)
@@ -293,7 +293,7 @@ def by_operation(
 
 
 def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
-    """Sums of many rows into few: the additions to one address wait for each other."""
+    """Find sums of many rows into few, where additions to the same address wait for each other."""
     for largest, share, place in by_operation(run, _adds_into_few):
         sizes = shapes(largest.operation)
         yield insight_at(

@@ -27,7 +27,7 @@ _RANDOM = re.compile(r"^aten::(?:normal|uniform|random|bernoulli|randperm|expone
 
 
 def host_tensors(run: RunEvidence) -> Iterator[Insight]:
-    """An operation of torch that the host computes in each step, on tensors in its own memory, while a device waits."""
+    """Find an operation of torch that the host computes in each step, on host tensors, while a device waits."""
     trace, idle = run.trace, idle_share(run)
     if trace is None or idle is None or not trace.line_span or not trace.lines_of:
         return
@@ -126,7 +126,7 @@ def stops_in_each_step(run: RunEvidence) -> bool:
 
 
 def _often(run: RunEvidence) -> float:
-    """Calls at a line that is a part of each step, of those that were recorded."""
+    """Return the recorded calls at a line that is part of each step."""
     trace = run.trace
     if trace is None or not trace.line_span or not trace.lines_of:
         return inf
@@ -152,8 +152,10 @@ def _is_loading(run: RunEvidence, line: GpuLine) -> bool:
 
 
 def preparing_line(run: RunEvidence) -> GpuLine | None:
-    """A line in which cuDNN prepares kernels again and again, for new shapes: each call takes milliseconds of the host,
-    and code is loaded meanwhile."""
+    """Return a line in which cuDNN prepares kernels again and again, because of new shapes.
+
+    Each call takes milliseconds of the host, and code is loaded in that time.
+    """
     trace = run.trace
     if trace is None or not trace.line_span or (idle_share(run) or 0.0) < OTHER:
         return None
@@ -267,7 +269,7 @@ def _samples_at(run: RunEvidence, spot: CodeSpot) -> Iterator[LineSamples]:
 
 
 def _slow_loader(run: RunEvidence, spot: CodeSpot, idle: float) -> Insight:
-    """What the loader of a line takes, joining of batches included, and the line of the dataset with most of it."""
+    """Say how long the loader of a line takes, including joining batches, and the dataset line with most of it."""
     parts = [one for one in step_places(run) if one.loaded and one.spot.where != spot.where]
     here = next(one.share for one in step_places(run) if one.spot is spot)
     share = min(idle, here + sum(one.share for one in parts))

@@ -97,7 +97,7 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
 
 
 def _in_queue(kernel: KernelEvidence) -> str:
-    """What fills that queue: by the instructions that wait for room in it, else by what of it is in use at all."""
+    """Return what fills the queue: by the instructions that wait for room in it, else by its users that are in use."""
     samples: dict[str, float] = {}
     for one in kernel.instructions:
         if one.stall == QUEUE and one.text is not None:
@@ -218,7 +218,7 @@ def _slices_text(kernel: KernelEvidence) -> str:
 
 
 def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
-    """Accesses without atomics that meet in one slice of L2."""
+    """Find accesses without atomics that meet in one slice of L2."""
     for kernel in run.kernels:
         if kernel.owner != "user" or not _crowded_slices(kernel) or _serial_atomics(kernel):
             continue

@@ -69,7 +69,7 @@ def looping_place(run: RunEvidence) -> Place:
 
 
 def repeated_spot(run: RunEvidence) -> CodeSpot | None:
-    """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
+    """Return the place with most of the host's time that is in a loop, or in a function that calls torch repeatedly."""
     lines = run.trace.lines if run.trace is not None else ()
     calling = {(one.file, one.function) for one in lines if one.calls >= MIN_WAITS}
     for one in run.document.hot_spots:
@@ -105,7 +105,7 @@ def times_text(trace: GpuTrace, count: int) -> str:
 
 
 def recorded_part(trace: GpuTrace) -> float:
-    """The part of the run of which lines are known: by launches, which recording does not slow; else by its time."""
+    """Return the part (0..1) of the run whose lines are known, by launches (not slowed by recording), else by time."""
     recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
     launches = sum(one.launches for one in trace.lines)
     return min(1.0, launches / trace.launches) if recorded < WHOLE and launches else recorded
@@ -178,7 +178,7 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
 
 
 def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
-    """A compiled function that is left for Python: each piece is launched by itself, or nothing is compiled at all."""
+    """Find a compiled function that is left for Python: each piece is launched separately, or nothing is compiled."""
     profile, trace = run.profile("graph-breaks"), run.trace
     if profile is None or trace is None:
         return

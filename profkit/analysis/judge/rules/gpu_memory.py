@@ -180,7 +180,7 @@ def _loads_per_byte(kernel: KernelEvidence) -> float | None:
 
 
 def _again_text(loads: float | None) -> str:
-    """That data is loaded again, and how often."""
+    """Say that data is loaded again, and how often."""
     if loads is None:
         return "the same data is loaded again and again"
     return f"each byte from DRAM is loaded {loads:.0f} times"

@@ -109,7 +109,7 @@ _SAVING = re.compile(r"\bsave\w*\(|\bdump\(|\.write\(|\breplace\(")
 
 
 def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
-    """Copies between host and device while no kernel runs, at the line that copies most."""
+    """Find copies between host and device while no kernel runs, at the line that copies most."""
     for insight in _exposed_copies(run):
         trace = run.trace
         lines = trace.lines if trace is not None else ()
@@ -190,8 +190,10 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
 
 
 def late_launches(run: RunEvidence) -> Iterator[Insight]:
-    """A device that waits again and again because the host has launched nothing. Long gaps are no such loop: there the
-    host does something else."""
+    """Find a device that waits again and again because the host has launched nothing.
+
+    Long gaps are not meant: in these the host does something else.
+    """
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None or trace.starved is None:
         return
@@ -265,7 +267,7 @@ def _launching_line(trace: GpuTrace) -> GpuLine | None:
 
 
 def host_pauses(run: RunEvidence) -> Iterator[Insight]:
-    """A device that waits again and again, about as long each time, while the host does something else than launching.
+    """Find a device that repeatedly waits for similar times while the host does something other than launching.
 
     A few pauses, or a few of them that are most of it, are the first use of a library, or a file that is read once.
     """

@@ -132,7 +132,7 @@ def fp64_rate(kernel: KernelEvidence) -> float | None:
 
 
 def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
-    """A library's products and convolutions in FP32 on a chip whose tensor cores are several times as fast in TF32."""
+    """Find a library's FP32 products and convolutions on a chip whose tensor cores are far faster in TF32."""
     kernels = [kernel for kernel in run.kernels if _is_plain_fp32(kernel)]
     speed = (
         _TF32_SPEED.get(kernels[0].gpu.capability or "") if kernels and kernels[0].gpu is not None else None

@@ -61,7 +61,7 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
 
 
 def memory_latency(run: RunEvidence) -> Iterator[Insight]:
-    """Loads from memory that wait for each other: lists, trees, tables that are larger than the caches."""
+    """Find loads from memory that wait for each other: lists, trees, tables that are larger than the caches."""
     moved, seconds = run.values.get("dram.read", run.values.get("dram.bytes")), _working_seconds(run)
     share = run.values.get("bandwidth.dram.share")
     if not moved or not seconds or share is None or share >= STREAMS or not _is_native(run):
@@ -89,7 +89,7 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
 
 
 def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
-    """Loads that bring a line of the cache each and use one element of it: columns of a matrix, fields of records.
+    """Find loads that use one element of each cache line: columns of a matrix, fields of records.
 
     A walk in order misses once in 64 bytes: one of 16 floats, one of 8 doubles.
     """
@@ -244,7 +244,7 @@ def hottest_place(run: RunEvidence) -> Place:
 
 
 def _hottest(run: RunEvidence, *counters: str) -> Hotspot | None:
-    """The compiled function with the most of the first of these counters that was counted, or its line with most."""
+    """Return the compiled function with the most of the first counted one of these counters, or its line with most."""
     lines = run.profile("counted-lines")
     for profile in run.document.profiles:
         for counter in counters if profile.kind != "counted-lines" else ():

@@ -49,7 +49,7 @@ def dense_gradient(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _sparse_table(operations: Profile) -> tuple[int, int, int] | None:
-    """The rows of the largest table, how many a batch looks up, where that is few of them, and its bytes in float32."""
+    """Return the rows of the largest table, how many of them a batch looks up, if few, and its bytes in float32."""
     tables = []
     for one in operations.hotspots:
         shapes = _TABLE.match(one.shapes or "") if one.function in ("embedding", "embedding_bag") else None

@@ -90,7 +90,7 @@ def _calls(one: Hotspot) -> int:
 
 
 def _share_of(spot: CodeSpot, method: str) -> float:
-    """The share (0..1) of a place's time in the method that hashes or compares, by the program or by dataclasses."""
+    """Return the share (0..1) of a place's time in the hashing or comparing method of the program or of dataclasses."""
     if last_name((spot.where.function or "").partition(".<locals>")[0]) == method:
         return 1.0
     return max(
@@ -104,7 +104,7 @@ def _share_of(spot: CodeSpot, method: str) -> float:
 
 
 def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """A cache of functools that keeps what nobody asks for again, or that is full and drops what is asked for."""
+    """Find a functools cache whose results are never used again, or that is full and drops results that are."""
     hits, misses, full = (spot.variables.get(f"[cache {name}]") for name in ("hits", "misses", "full"))
     asked, missed = (one.length or 0 if one is not None else 0 for one in (hits, misses))
     keeps = (full.length or 0) if full is not None else 0

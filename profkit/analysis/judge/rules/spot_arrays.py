@@ -96,7 +96,7 @@ def builtin_of_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  
 
 
 def few_numbers(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """A function of NumPy that is called again and again for a few numbers, so that most of it is the call itself."""
+    """Find a NumPy function that is called again and again for a few numbers, so that the call itself costs most."""
     code, under = spot.code, spot.under
     called = [one for one in called_names(spot) if one.startswith("numpy.") and not _OTHER.fullmatch(one)]
     if code is None or not called or spot.kind not in ("python", "library"):
@@ -161,7 +161,7 @@ def _size(held: Variable) -> int:
 
 
 def unused_vectors(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """A decomposition into singular vectors that makes a square matrix of which the first columns alone are used."""
+    """Find a singular value decomposition that makes a square matrix of which only the first columns are used."""
     for one in spot.code.find("vectors") if spot.code is not None else ():
         matrix, _, axis = one.how.partition(" ")
         times = _times_as_large(document, spot, one.name, matrix, of_columns=axis == "1")

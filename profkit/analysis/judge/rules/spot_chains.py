@@ -173,7 +173,7 @@ def _calls_of(document: RunDocument, name: re.Pattern[str]) -> int:
 
 
 def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """What is made for messages of a log whose level is off, in the line of the message or in functions below it."""
+    """Find work for log messages whose level is off, in the line of the message or in functions below it."""
     logged = counted_function(document, "_log", _LOGGING)
     written = (logged.calls or 0) if logged is not None else 0
     for one in spot.code.find("log") if spot.code is not None else ():
@@ -218,7 +218,7 @@ def _asking(document: RunDocument, spot: CodeSpot, name: str, edges: list[Hotspo
 
 
 def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """A loop that asks without a pause whether another thread is done, and takes the interpreter's lock for it."""
+    """Find a loop that checks without a pause whether another thread is done, and takes its interpreter lock."""
     spins = spot.code.find("spin") if spot.code is not None else ()
     threads = profile_of(document, "sampled-threads")
     sampled = next((one for one in document.sampled if not one.native), None)
@@ -263,7 +263,7 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _starved(sampled: SampledTime, here: tuple[str | None, str | None]) -> float:
-    """The share (0..1) of the time in which the main thread, at other lines, waited for nothing and did not run."""
+    """Return the share (0..1) of the time in which the main thread, at other lines, neither waited nor ran."""
     others = [one for one in sampled.lines if (one.file, one.function) != here]
     ready = sum(max(0.0, one.main_wall - one.main_cpu - sum(one.waits.values())) for one in others)
     return ready / sampled.wall if sampled.wall > 0 else 0.0

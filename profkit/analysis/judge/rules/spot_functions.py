@@ -145,7 +145,7 @@ def _sizes(spot: CodeSpot, text: str) -> list[int]:
 
 
 def _at_end(file: str) -> str:
-    """A folder is anywhere in the path; a file is its end."""
+    """Return a pattern for the end of a path: a folder matches anywhere in it, a file only at its end."""
     return file if file.endswith("/") else f"(?:{file})$"
 
 

@@ -142,7 +142,7 @@ _UNINDEXED = re.compile(
 
 
 def unindexed_look_up(spot: CodeSpot, calls: int) -> Insight | None:
-    """A condition of a query in the source line that no index of a column serves, where each query takes long."""
+    """Find a query condition in the source line that no column index serves, if each query takes long."""
     found = _UNINDEXED.search(spot.code.text) if spot.code is not None else None
     if found is None or spot.seconds < LONG_STATEMENT * max(1, calls):
         return None

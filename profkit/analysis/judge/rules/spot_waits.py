@@ -165,7 +165,7 @@ def _is_crowded(document: RunDocument, spot: CodeSpot) -> bool:
 
 
 def held_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """What computes within an event loop for long while something else is ready to run, as the samples saw it."""
+    """Find work in an event loop that runs for long while something else is ready to run, by the samples."""
     sampled = next((one for one in document.sampled if not one.native), None)
     if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
         return None
@@ -295,7 +295,7 @@ def repeated_sync(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def process_per_item(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """A process is started for each item, and waited for."""
+    """Find a process that is started for each item, and waited for."""
     names = called_names(spot)
     starts = next((one for one in names if one.rpartition(".")[2] in _PROCESSES), None)
     sampled = next((one for one in document.sampled if not one.native), None)
@@ -563,7 +563,7 @@ def _reads_lines(spot: CodeSpot) -> bool:
 
 
 def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Reads and writes of a few bytes: the kernel is entered for each."""
+    """Find reads and writes of a few bytes, each of which enters the kernel."""
     split = document.time_split
     names = {name.rpartition(".")[2] for name in called_names(spot)}
     if split is None or not split.io_calls:

@@ -384,7 +384,7 @@ def growing_copy(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
 
 
 def _summed_lists(spot: CodeSpot, name: str, held: Variable) -> Insight:
-    """Lists that are joined by `sum(lists, [])`, which copies all that it has so far for each of them."""
+    """Find lists that are joined by `sum(lists, [])`, which copies the result so far for each of them."""
     return say(
         spot,
         "growing-copy",
@@ -708,7 +708,7 @@ def _at_most(one: Insight) -> float:
 def _without_smaller(
     document: RunDocument, found: list[tuple[CodeSpot, Insight]], outer: Insight
 ) -> list[tuple[CodeSpot, Insight]]:
-    """The findings that are not below a line whose own finding explains as much, and none that says the same there.
+    """Return the findings without those below a line whose own finding explains as much, or says the same.
 
     A place alone, which says no change, goes where the line explains most of it.
     """

@@ -102,7 +102,7 @@ def looked_line(comparison: Comparison) -> str | None:
 
 
 def _blamed(lines: Sequence[BlamedLine]) -> Iterator[Block]:
-    """Changed lines in what became slower, the likeliest first."""
+    """Yield the changed lines in what became slower, the most likely cause first."""
     if lines:
         items = (
             Item(
@@ -174,7 +174,7 @@ def changes_table(changes: Sequence[Change], most: int) -> DataTable:
 
 
 def seen_share(change: Change) -> str:
-    """The smallest change that would have been seen; nothing where an absolute change decides, or it is not known."""
+    """Return the smallest detectable change; empty if an absolute change decides, or it is not known."""
     if change.detectable is None or change.detectable > 1:
         return ""
     return f"{format_figures(100 * change.detectable, 2)} %"

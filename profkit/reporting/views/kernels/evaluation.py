@@ -182,7 +182,7 @@ def _measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], .
 
 
 def title(document: EvaluationDocument) -> str:
-    """`Evaluation of directory kernels on cpu`."""
+    """Return the title: `Evaluation of directory kernels on cpu`."""
     device = f" on {document.device}" if document.device else ""
     return f"Evaluation of {_kernels(document)}{device}"
 
@@ -232,7 +232,7 @@ def _failures(
         return
 
     def row(operation: OperationResult, results: Sequence[TestResult]) -> StatusRow:
-        """The call that failed first, what its process printed before it crashed, and the line that does it again."""
+        """Return a row with the first failed call, what its process printed last, and the command that repeats it."""
         first, below = results[0], list[Text]()
         if first.test.arguments:
             several = f"{plural(len(results), 'test')}, the first " if len(results) > 1 else ""

@@ -60,8 +60,10 @@ _SIGNS: Mapping[AttemptStatus, Status] = {
 
 
 def view(document: GenerationDocument, folder: Path | None = None) -> View:
-    """The generation as blocks. `folder` is where it lies, for the lines to type, and for links to the files that are
-    there."""
+    """Return the generation as blocks.
+
+    `folder` is where it is stored, for the commands to type and for links to its files.
+    """
     scores = generation_scores(document)
     without = document.complete and scores.solved < scores.operations
     label = Label(Status.FAIL, "FAIL") if without else complete_label(document.complete, "NOT COMPLETE")
@@ -236,7 +238,7 @@ def attempt_speed(attempt: Attempt | None) -> str:
 
 
 def title(document: GenerationDocument) -> str:
-    """`Generation of triton kernels by a-model-5 on NVIDIA H100`."""
+    """Return the title: `Generation of triton kernels by a-model-5 on NVIDIA H100`."""
     device = f" on {document.device}" if document.device else ""
     language = f"{document.language} " if document.language else ""
     return f"Generation of {language}kernels by {document.model or document.provider}{device}"

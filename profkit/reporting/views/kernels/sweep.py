@@ -386,7 +386,7 @@ def missing_rows(document: SweepDocument) -> list[StatusRow]:
 
 
 def missing_section(rows: Sequence[StatusRow], title: str) -> Iterator[Block]:
-    """A short screen has what is not right, and what can be made available."""
+    """Yield the section of missing implementations; a short screen shows failures and what can be made available."""
 
     if rows:
         first = [row for row in rows if row.status is Status.FAIL or row.below][:_FEW_ROWS]

@@ -107,7 +107,7 @@ def _call_table(trace: GpuTrace) -> DataTable:
 
 
 def _copies_table(trace: GpuTrace) -> DataTable:
-    """Copies and memsets by kind, most time first."""
+    """Return copies and memsets by kind, those with the most time first."""
 
     def row(copies: Transfer) -> tuple[str, ...]:
         size, seconds = copies.bytes, copies.seconds  # AMD's traces do not tell bytes

@@ -181,7 +181,7 @@ def _calls_text(spot: Hotspot) -> str:
 
 
 def _profile_table(profile: Profile) -> DataTable:
-    """A row for each of the largest, with its own share, that of all that it calls, and how often it was called."""
+    """Return a row for each of the largest, with its own share, that including its callees, and its calls."""
     title, what = (word_of(kind, profile.kind or "") for kind in ("profile", "row"))
     threads = profile.kind == "sampled-threads"  # a thread calls nothing: its total is how long it was there
 

@@ -158,7 +158,7 @@ def _measured(title: str, name: str, *, rare: bool = False, wide: bool = False) 
 def _timed(
     source: Source, title: str, unit: str, value: Callable[[KernelRow], CellValue], *, wide: bool = False
 ) -> KernelColumn:
-    """Times and launches, as the trace has them."""
+    """Return times and launches, as in the trace."""
 
     def text(row: KernelRow) -> Text:
         known = value(row)

@@ -152,7 +152,7 @@ def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
 
 
 def unknown_text(concern: str, what: str, readings: Sequence[Reading]) -> SummaryText:
-    """`what` is not known, and the reasons."""
+    """Return the sentence that `what` is not known, with the reasons."""
     headline = f"{what} not known: {first_reason(readings)}."
     return summary_text(concern, headline, readings, (), absence_notes(readings))
 

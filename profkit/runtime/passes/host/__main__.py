@@ -5,7 +5,7 @@ import sys
 
 
 def _load_package(folder: str) -> None:
-    """This folder, and the switches of regions beside it, as a package of a name that no module of the workload has."""
+    """Load this folder and the region switches as a package whose name no module of the workload has."""
     package = type(sys)("profkit_pass_host")
     package.__path__ = [folder, os.path.join(os.path.dirname(os.path.dirname(folder)), "region")]
     package.main_module = sys.modules["__main__"]  # type: ignore[attr-defined]  # the workload's takes its place

@@ -177,7 +177,7 @@ class AllocationTracer:
             self._region_peak = max(self._region_peak, peak)
 
     def _point(self) -> None:
-        """What is held after this iteration; where collecting is dear, only after some."""
+        """Record what is held after this iteration; if collecting garbage is expensive, only after some."""
         index = self._seen
         self._seen += 1
         if index % self._stride:

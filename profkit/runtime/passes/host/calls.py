@@ -55,7 +55,7 @@ class CallProfiler:
         self._setup.enable()
 
     def _begin_thread(self, *_: object) -> None:
-        """The first event of a thread, which is all that is asked of it."""
+        """Handle the first event of a thread, and ask for no more."""
         sys.setprofile(None)
         self._threads += 1
 

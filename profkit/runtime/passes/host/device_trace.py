@@ -64,7 +64,7 @@ class TorchTracer:
             call_after_import("torch", self._torch_is_there)
 
     def enter(self, name: str) -> None:  # noqa: ARG002
-        """A region begins, once the devices have done what was left before."""
+        """Begin a region, once the devices have finished earlier work."""
         _wait_for_devices()
         self._entered = time.time_ns()
 
@@ -225,7 +225,7 @@ class JaxTracer:
             call_after_import("jax", self._jax_is_there)
 
     def enter(self, name: str) -> None:
-        """A region begins, once the devices have done what was left before."""
+        """Begin a region, once the devices have finished earlier work."""
         if self._profiler is None or self._ended or threading.get_ident() != self._main:
             return
         self._begin()
@@ -422,7 +422,7 @@ class XlaWindow(JaxTracer):
         """Leave regions alone: to wait for XLA there would change what is sampled."""
 
     def exit(self, name: str) -> None:
-        """The same."""
+        """Leave regions alone, as in `enter`."""
 
     def finish(self, early: float | None = None) -> None:  # noqa: ARG002
         """Close the window, and write which lines the instructions stand for; without a window nothing is said."""

@@ -190,7 +190,7 @@ class LineCounter:
             self._ended = self._ended or ELSEWHERE
 
     def enter(self) -> None:
-        """A region begins; what ran before the first one does not count."""
+        """Begin a region; lines that ran before the first one do not count."""
         self.entries += 1
         if self.entries == 1:
             for code in list(self._codes.values()):
@@ -199,11 +199,11 @@ class LineCounter:
         self._counts = self._on
 
     def exit(self) -> None:
-        """A region ends."""
+        """End a region."""
         self._counts = False
 
     def result(self) -> dict[str, object]:
-        """The rows of the lines that were counted whole, the regions that were entered, and why others were not."""
+        """Return the rows of completely counted lines, the entered regions, and why other lines were not counted."""
         whole = [one for one in list(self._codes.values()) if one is not None] if not self._ended else []
         rows = [line.row() for code in whole for line in code.lines.values()]
         notes = [fact(self._ended)] if self._ended else []
@@ -279,7 +279,7 @@ class LineCounter:
         return self._tracer(found) if found is not None else None
 
     def _trace_import(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002
-        """A module is imported: what it calls is no sign of what the program does."""
+        """Handle the import of a module, whose calls say nothing about the program's work."""
         self._importing -= event == "return"
         return self._trace_import
 
@@ -328,7 +328,7 @@ class LineCounter:
         self._tool = None
 
     def _begin_code(self, code: CodeType, offset: int) -> Any:  # noqa: ARG002
-        """A function runs for the first time."""
+        """Handle the first run of a function."""
         if self._on and id(code) not in self._codes:
             self._calls += 1
             if self._code_of(code) is not None and _MONITORING is not None:

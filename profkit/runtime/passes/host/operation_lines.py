@@ -86,7 +86,7 @@ class OperationLines:
         return bool(os.environ.get(VARIABLE))
 
     def finish(self) -> None:
-        """The process ends: say what was seen."""
+        """Write, as the process ends, what was seen."""
         if self._mode is None and self._reason is None:
             return
         add_to_file(

@@ -52,7 +52,7 @@ class OperationWindow(OperationLines):
         return not os.environ.get(VARIABLE)
 
     def finish(self) -> None:
-        """The process ends: what the window saw is written."""
+        """Write, as the process ends, what the window saw."""
         self._stop(None)
 
     def _install(self, torch: Any) -> None:
@@ -77,7 +77,7 @@ class OperationWindow(OperationLines):
         """Leave a device's memory to the pass that is about it."""
 
     def _look_at_memory(self) -> None:
-        """The same."""
+        """Do nothing: the memory of a device belongs to another pass."""
 
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Return the call of a function of torch, with its line around it while the window is open."""

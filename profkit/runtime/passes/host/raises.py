@@ -38,7 +38,7 @@ class RaiseCounter:
             sys.settrace(None)
 
     def rows(self) -> list[list[object]]:
-        """Function, file, line, exception, how often, and calls of the function: the most first."""
+        """Return function, file, line, exception, its number, and the function's calls, the most frequent first."""
         found = []
         for (key, line, kind), count in sorted(self._raised.items(), key=lambda item: -item[1])[:MOST_LINES]:
             known = self._functions[key]

@@ -228,7 +228,7 @@ class StackSampler:
                 self._flush(last=True)
 
     def enter(self, name: str) -> None:  # noqa: ARG002
-        """What is sampled from here is inside a region."""
+        """Begin a region: later samples are inside it."""
         if not self._entries:  # what was collected before it is no part of it
             self._collecting = 0.0
             self._collected_lines.clear()
@@ -240,7 +240,7 @@ class StackSampler:
         self._depth -= 1
 
     def _collected(self, phase: str, info: object) -> None:  # noqa: ARG002
-        """The garbage collector begins or ends: called by it."""
+        """Handle the begin or end of a garbage collection; the collector calls this."""
         if phase == "start":
             self._collector_begun = perf_counter()
         elif self._collector_begun and (self._depth > 0 or not self._entries):
@@ -518,7 +518,7 @@ class StackSampler:
         return kind
 
     def _count_last_stretch(self) -> None:
-        """What went by since the last sample was spent where each thread was seen then."""
+        """Attribute the time since the last sample to the places where each thread was seen then."""
         wall = perf_counter() - self._last
         for state in (state for state in self._threads.values() if state.node not in (ROOT, OURS)):
             sums = self._sums.setdefault((state.node, state.number, self._depth > 0), [0.0, 0.0, 0])
@@ -581,7 +581,7 @@ class StackSampler:
         return self._node_of_frames(frames)
 
     def _node_of_frames(self, frames: list[FrameType]) -> int:
-        """The same of frames, innermost first. A function that calls itself stands in it once, at its last line."""
+        """Return the node of frames, innermost first; a recursive function appears once, at its last line."""
         functions = self._functions
         numbers: list[int] = []
         last: _Function | None = None

@@ -78,7 +78,7 @@ def block_signals() -> None:
 
 
 def name_thread() -> None:
-    """The name by which perf's reader knows our thread; Linux cuts names after 15 bytes."""
+    """Set the name by which perf's reader recognizes our thread; Linux cuts names after 15 bytes."""
     try:
         with open(f"/proc/self/task/{get_native_id()}/comm", "wb", 0) as file:
             file.write(b"profkit-sampler")

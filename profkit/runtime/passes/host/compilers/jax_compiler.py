@@ -48,7 +48,7 @@ class JaxCompiler:
             self._compiled.setdefault(place, []).append(float(seconds))
 
     def finish(self) -> None:
-        """The process ends: lines that had the same function compiled again, and those that kernels stand for."""
+        """Write, as the process ends, the lines that caused recompilations, and the lines of the kernels."""
         again = [(key, found) for key, found in self._compiled.items() if len(found) > 1]
         again.sort(key=lambda one: -sum(one[1]))
         rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MOST_ROWS]]

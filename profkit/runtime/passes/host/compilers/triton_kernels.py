@@ -77,7 +77,7 @@ class TritonTuner:
                     yield [os.path.abspath(code.co_filename), code.co_firstlineno + line, code.co_name, kind]
 
     def finish(self) -> None:
-        """The process ends: place and name of a kernel, its keys, and the configurations that are tried for each."""
+        """Write, as the process ends, each kernel's place, name and keys, and the configurations tried for each key."""
         if definitions := list(self._definitions())[:MOST_KERNELS]:
             add_to_file(self._out, kernels=definitions)
         if widened := list(self._widened())[:MOST_ROWS]:
