@@ -1,44 +1,72 @@
-"""The pictures of docs/: pages of real runs, as a browser shows them.
+"""The pictures of docs/: pages of recorded and of small real runs, as a browser shows them.
 
-    python -m tests.screenshots [KIND=PAGE.html...]
+    python -m tests.screenshots [NAME...] [KIND=PAGE.html...]
 
-Without a page those of the recordings of tests/answers/gpu are taken, which are real runs on an H100. KIND is that of a
-shot below; the pages are those that `profkit profile`, `nightly`, `report --format html` and `history site` write. What
-is shown of a page, in which colours, stands in SHOTS. Pictures go to docs/images/, below 150 kB.
+Makes every picture of docs/images, or those of these names; in some minutes, since it profiles programs, lives through
+two nights and compares two versions. With KIND=PAGE.html the pictures of that kind are taken of another page. What
+is shown of a page, in which colours, stands in SHOTS; which page a kind is, in tests/pictured/pages.py. A picture is
+below 150 kB, and shows no name of this machine. Exit code 1 where one cannot be made; it says why.
 """
 
 from __future__ import annotations
 
+import getpass
+import re
+import socket
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from profkit.reporting.html.page import render
-from profkit.reporting.view import View
-from profkit.reporting.views import run
-from profkit.reporting.views.run_account import account_section
-from tests.answers.gpu.recordings import RECORDINGS
-from tests.answers.trial import recorded_document, truth_set
+from tests import jupyter
 from tests.browser import started, why_not
 from tests.conftest import ROOT
+from tests.pictured.pages import MAKERS, NotHere, Pages
 
 FOLDER = ROOT / "docs" / "images"
-MAX_BYTES = 150_000  # bytes of a picture
+MOST = 150_000  # bytes of a picture
+# The texts whose first line of boxes meets the window; those of closed parts have none.
+SHOWN = """() => {
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+    while (walk.nextNode()) {
+        const range = document.createRange();
+        range.selectNodeContents(walk.currentNode);
+        const box = range.getBoundingClientRect();
+        if (box.width && box.bottom > 0 && box.top < innerHeight) found.push(walk.currentNode.data);
+    }
+    return found.join(" ");
+}"""
+# The release of a kernel may say whose it is.
+HIDE = r"""() => {
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode())
+        walk.currentNode.data = walk.currentNode.data.replace(/\b(Linux \d+\.\d+)[\w.+-]*/g, "$1");
+}"""
+
+
+def ran(page: Any) -> None:
+    """Run the cells of a notebook, and wait for the page below the last one."""
+    jupyter.run_all(page)
+    page.frame_locator("iframe[srcdoc]").locator("#to-do, main").first.wait_for(timeout=60_000)
+    page.wait_for_timeout(1000)
+    page.evaluate("document.querySelector('.Toastify')?.remove()")
 
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture: of which run, what of its page, after which script, how wide and in which colours."""
+    """One picture: of which page, what of it, after which script, how wide and in which colours."""
 
     name: str
-    run: str  # a recording, "bars" and "more-bars" of several, or the kind of a page that is named
+    run: str  # a kind of pages.MAKERS
     what: str | None  # a selector; None: the top of the page
     script: str = ""
     width: int = 1100
     height: int = 780
     scheme: str = "light"
+    ready: Callable[[Any], None] | None = None  # what the page does before
 
 
 SHOTS = (
@@ -62,93 +90,104 @@ SHOTS = (
     Shot("sweep-top", "sweep", None, height=640),
     Shot("site-overview", "overview", None, width=1280, height=760),
     Shot("site-workload", "overview", "#gated-mlp", width=1280, height=760),
+    Shot("notebook", "notebook", ".jp-Notebook", width=1180, height=1130, scheme="null", ready=ran),
     Shot("pull-request", "pull-request", "article", width=900, height=700),
 )
 
 
-# What a step looks like that is near its limits, waits for its host, moves too much, or computes in a slow type.
-BARS = (
-    "fp32_training", "odd_vocabulary", "adam_each", "item_each", "jax_steps", "palette", "graph_heat", "plasma_push",
-    "storyteller", "few_blocks",
-)  # fmt: skip
-
-
-def recorded_pages(folder: Path) -> dict[str, Path]:
-    """The pages of the recordings that are shown, and two with the bars of five each."""
-    truths = truth_set(gpu=True)
-    shown = {name: recorded_document(truths, name, RECORDINGS / name) for name in BARS}
-    wanted = {shot.run for shot in SHOTS} & set(shown)
-    views = {name: run.view(shown[name]) for name in wanted}
-    sections = []
-    for name, document in shown.items():
-        section = account_section(document)
-        assert section is not None
-        sections.append(replace(section, title=name, anchor=f"of-{name}"))
-    half = len(sections) // 2
-    views["bars"], views["more-bars"] = (
-        View("Five steps", tuple(sections[:half])),
-        View("Five more", tuple(sections[half:])),
-    )
-    pages = {name: folder / f"{name}.html" for name in views}
-    for name, view in views.items():
-        pages[name].write_text(render(view, inline=name.endswith("bars")), encoding="utf-8")
-    return pages
-
-
-def take(browser: Any, shot: Shot, page_of: dict[str, Path]) -> Path | None:
-    """Take one picture; None where this run's page has no such part."""
+def take(browser: Any, shot: Shot, address: str) -> Path:
+    """Take one picture. Raises LookupError where the page has no such part, ValueError where a name is to be seen."""
     context = browser.new_context(
         viewport={"width": shot.width, "height": shot.height},
         color_scheme=shot.scheme,
         reduced_motion="reduce",
     )
     page = context.new_page()
-    page.goto(page_of[shot.run].as_uri())
-    target = FOLDER / f"{shot.name}.png"
-    if shot.what is not None and page.locator(shot.what).count() == 0:
-        return None
+    page.goto(address)
+    if shot.ready is not None:
+        shot.ready(page)
+    for frame in page.frames:
+        frame.evaluate(HIDE)
     if shot.what is not None:
-        page.locator(shot.what).first.scroll_into_view_if_needed()
-    if shot.script:
-        page.evaluate(shot.script)
-        page.wait_for_timeout(50)
-    if shot.what is None:
-        page.screenshot(path=target)
-    else:
-        box = page.locator(shot.what).first.bounding_box()
-        assert box is not None
-        page.set_viewport_size({"width": shot.width, "height": min(shot.height, int(box["height"]) + 60)})
-        page.wait_for_timeout(100)  # the page hears of its new size, and hides what hovers
-        page.evaluate("what => document.querySelector(what).scrollIntoView()", shot.what)
-        if shot.script:
-            page.evaluate(shot.script)
-            page.wait_for_timeout(50)
-        page.screenshot(path=target)
+        _show(page, shot)
+    elif shot.script:
+        _run(page, shot.script)
+    if named := names_shown(page):
+        raise ValueError(f"shows {', '.join(named)}")
+    target = FOLDER / f"{shot.name}.png"
+    page.screenshot(path=target)
     context.close()
     return target
 
 
+def _show(page: Any, shot: Shot) -> None:
+    """Bring a part to the top of a window that is as high as it is, within what the shot allows."""
+    if page.locator(shot.what).count() == 0:
+        raise LookupError(f"this page has no {shot.what}")
+    page.locator(shot.what).first.scroll_into_view_if_needed()
+    if shot.script:
+        _run(page, shot.script)
+    box = page.locator(shot.what).first.bounding_box()
+    assert box is not None
+    page.set_viewport_size({"width": shot.width, "height": min(shot.height, int(box["height"]) + 60)})
+    page.wait_for_timeout(100)  # the page hears of its new size, and hides what hovers
+    page.evaluate("what => document.querySelector(what).scrollIntoView()", shot.what)
+    if shot.script:
+        _run(page, shot.script)
+
+
+def _run(page: Any, script: str) -> None:
+    page.evaluate(script)
+    page.wait_for_timeout(50)
+
+
+def names_shown(page: Any) -> list[str]:
+    """Return what of the window names this machine, its user or its folders, each once."""
+    text = " ".join(frame.evaluate(SHOWN) for frame in page.frames)
+    return [word for word in own_names() if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
+
+
+def own_names() -> set[str]:
+    """Return the names of this machine, of its user (root is nobody's) and the folders that are nobody's business."""
+    names = {socket.gethostname(), getpass.getuser(), str(ROOT), str(Path.home()), sys.prefix}
+    with TemporaryDirectory() as folder:
+        names.add(str(Path(folder).parent))
+    return names - {"root", "localhost", "/", ""}
+
+
 def main() -> None:
-    """Take all of them; exit 1 where one is too large."""
-    page_of = {kind: Path(page).resolve() for kind, _, page in (word.partition("=") for word in sys.argv[1:])}
-    if not all(page.is_file() for page in page_of.values()):
+    """Take all of them, or those that are named; exit 1 where one is missing or too large."""
+    given = {kind: Path(page).resolve() for kind, mark, page in map(_parted, sys.argv[1:]) if mark}
+    names = {word for word in sys.argv[1:] if "=" not in word}
+    wrong = names - {shot.name for shot in SHOTS} or given.keys() - MAKERS.keys()
+    if wrong or not all(page.is_file() for page in given.values()):
         sys.exit(__doc__)
-    reason = why_not()
-    if reason is not None:
+    if (reason := why_not()) is not None:
         sys.exit(reason)
     FOLDER.mkdir(exist_ok=True)
-    too_large = False
-    with TemporaryDirectory() as folder, started() as browser:
-        page_of = page_of or recorded_pages(Path(folder))
-        for shot in (one for one in SHOTS if one.run in page_of):
-            target = take(browser, shot, page_of)
-            if target is None:
-                print(f"{shot.name}: the page of this {shot.run} run has no {shot.what}")
+    wanted = [
+        shot for shot in SHOTS if (shot.run in given or not given) and (shot.name in names or not names)
+    ]
+    missing = 0
+    with TemporaryDirectory() as folder, ExitStack() as stop, started() as browser:
+        pages = Pages(Path(folder), stop)
+        for shot in wanted:
+            try:
+                address = given[shot.run].as_uri() if given else pages.of(shot.run)
+                target = take(browser, shot, address)
+            except (NotHere, LookupError, ValueError) as error:
+                print(f"{shot.name}: not made: {error}", flush=True)
+                missing += 1
                 continue
             size = target.stat().st_size
-            too_large |= size > MAX_BYTES
-            print(f"{target.relative_to(ROOT)}: {size / 1000:.0f} kB")
-    sys.exit(1 if too_large else 0)
+            missing += size > MOST
+            large = f", more than {MOST / 1000:.0f} kB" if size > MOST else ""
+            print(f"{target.relative_to(ROOT)}: {size / 1000:.0f} kB{large}", flush=True)
+    sys.exit(1 if missing else 0)
+
+
+def _parted(word: str) -> tuple[str, str, str]:
+    return word.partition("=")
 
 
 if __name__ == "__main__":

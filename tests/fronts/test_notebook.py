@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import browser as browsers
+from tests import jupyter
 from tests.conftest import ROOT
 
 DEFINE = """import time
@@ -91,32 +87,6 @@ def test_in_ipython_a_cell_is_a_file_and_what_goes_wrong_is_said_in_a_line() -> 
     assert all(part.endswith("-> failed\n") for part in (raised, wrong, awaiting, empty))
 
 
-@contextlib.contextmanager
-def jupyter(folder: Path) -> Iterator[str]:
-    """A server for the notebooks in `folder`; its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = {"ServerApp.port": port, "ServerApp.root_dir": folder, "IdentityProvider.token": ""}
-    options |= {"LabApp.expose_app_in_browser": True, "ServerApp.allow_root": True}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", "--no-browser", *(f"--{k}={v}" for k, v in options.items())],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-        | {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")},
-    )
-    try:
-        for _ in range(600):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
 def test_a_finding_of_a_cell_knows_what_its_variables_hold() -> None:
     pytest.importorskip("IPython", reason="IPython is not installed (pip install 'profkit[notebook]')")
     search = "%%profkit\nseen = []\nfor n in range(9000):\n    if n not in seen:\n        seen.append(n)"
@@ -134,30 +104,21 @@ def test_a_finding_of_a_cell_knows_what_its_variables_hold() -> None:
 
 @pytest.mark.timed
 def test_in_jupyter_the_page_stands_below_the_cell(tmp_path: Path, browser: Any) -> None:
-    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed (pip install jupyterlab)")
+    if (reason := jupyter.why_not()) is not None:
+        pytest.skip(reason)
     if (reason := browsers.why_not()) is not None:
         pytest.skip(reason)
-    cells = [{"cell_type": "code", "id": f"c{n}", "source": text} for n, text in enumerate(CELLS[:3])]
-    cells = [cell | {"metadata": {}, "outputs": [], "execution_count": None} for cell in cells]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
-    (tmp_path / "cells.ipynb").write_text(json.dumps(notebook))
-    with jupyter(tmp_path) as address:
+    jupyter.write_notebook(tmp_path / "cells.ipynb", CELLS[:3])
+    with jupyter.server(tmp_path) as address:
         page = browser.new_page(viewport={"width": 1180, "height": 1130}, color_scheme="null")
         page.goto(f"{address}/lab/tree/cells.ipynb")
-        page.wait_for_function(
-            "window.jupyterapp?.shell.currentWidget?.context?.sessionContext?.session?.kernel"
-        )
-        page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        jupyter.run_all(page)
         answer = page.frame_locator("iframe[srcdoc]").locator("#to-do, main").first
         answer.wait_for(timeout=60_000)
         text = answer.inner_text()
         assert "cell [2]:5" in text
         assert "cell [3]:3" in text
         assert page.locator("iframe[srcdoc]").bounding_box()["height"] > 300
-        if (picture := os.environ.get("PROFKIT_PICTURE")) is not None:  # docs/images/notebook.png
-            page.evaluate("document.querySelector('.Toastify')?.remove()")
-            page.locator(".jp-WindowedPanel-inner, .jp-Notebook").first.screenshot(path=picture)
         # The frame cannot look at the notebook, whose colours are not those of the system.
         paper = "getComputedStyle(document.documentElement).getPropertyValue('--paper')"
         frame = page.frames[1]

@@ -25,6 +25,7 @@ from profkit.reporting.view import (
     StatusRow,
     Text,
     View,
+    code,
     joined,
     notes,
     soft,
@@ -86,9 +87,14 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
         new = all(workload.outcome == "new" for workload in calm)
         title = "New" if new else "Passed, and the smallest change that each would have shown"
         yield Section(title, (_passed(calm),))
-    watched = tuple(_status(w, m, w.name) for w in calm for m in alarming(w))
+    watched = [(w, m) for w in calm for m in alarming(w)]
     if watched:
-        yield Section("Watched metrics, which fail no night", (_statuses(watched),))
+        below = _commits([metric for _, metric in watched])
+        body = (
+            _statuses([_status(w, m, w.name) for w, m in watched]),
+            *((Items(tuple(below)),) if below else ()),
+        )
+        yield Section("Watched metrics, which fail no night", body)
     yield from notes(night_notes(night), "Notes")
     lines = _next_lines(loud)
     if lines:
@@ -187,6 +193,7 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
         yield _statuses([_status(workload, metric) for metric in loud])
     lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
     lines += [joined(strong("fix: "), workload.fix)] if workload.fix else []
+    lines += _commits(loud)
     if workload.run:
         page = f"{workload.run}/report.html" if workload.ending == "done" else None
         lines.append((soft("run: "), Span(workload.run, link=page)))
@@ -203,12 +210,23 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
         yield ChartGroup(tuple(charts), _SHADED, repeats=True)
 
 
+def _commits(metrics: Sequence[MetricOutcome]) -> list[Text]:
+    """Return the commits since the last good one, once for all metrics that have the same."""
+    names: dict[str, list[str]] = {}
+    for metric in metrics:
+        good, here = metric.good_commit, metric.commit
+        if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
+            names.setdefault(f"git log {good[:12]}..{here[:12]}", []).append(name_of(metric))
+    several = len(names) > 1
+    lines: list[Text] = []
+    for line, of in names.items():
+        told = f" ({', '.join(of)})" if several else ""
+        lines.append(joined(soft(f"commits since then{told}: "), code(line)))
+    return lines
+
+
 def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -> StatusRow:
-    """Return the metric, its change and why; below it the commits since the last good one."""
-    good, here = metric.good_commit, metric.commit
-    below: tuple[str, ...] = ()
-    if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
-        below = (f"commits since then: git log {good[:12]}..{here[:12]}",)
+    """Return the metric, its change and why."""
     word = metric.outcome.upper() + ("" if metric.gates else ", watched")
     return StatusRow(
         OUTCOMES[metric.outcome],
@@ -217,7 +235,6 @@ def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -
         why_of(metric, workload.pairs),
         limit=detectable(metric),
         place=place,
-        below=below,
     )
 
 

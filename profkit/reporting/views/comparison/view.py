@@ -218,7 +218,7 @@ def _row(workload: ComparedWorkload) -> tuple[Text, ...]:
     if change is None or not change.metric.startswith("time."):
         what = joined(what, f" {change.metric}" if change is not None else "")
         change = next((c for c in comparison.changes if c.metric.startswith("time.")), None)
-    elif change.scope.name:
+    elif change.scope.name and change.scope.name != workload.name:
         what = joined(what, f" in {change.scope.name}")
     if change is None:
         return (workload.name, what, "-", "-", pairs)

@@ -116,7 +116,8 @@ def head_line(document: SweepDocument) -> str:
     measured = sum(1 for result in document.results if result.state == "measured")
     left = document.planned - len(document.results)
     cases = plural(max(document.planned, len(document.results)), "case")
-    line = f"{measured} of {cases} measured in {format_duration(document.seconds)}"
+    line = f"{measured} of {cases} measured"
+    line += f" in {format_duration(document.seconds)}" if document.seconds else ""
     return line + (f"; interrupted, {left} left" if left > 0 else "")
 
 
