@@ -72,6 +72,8 @@ DOES: Mapping[SpotKind, str] = {
     "sync": "waits for the disk",
     "waiting": "waits",
 }
+_RUNS = 1.9  # times a plain run: a pass that cost so much ran the program more than once
+_STARTED = 0.3  # seconds that a pass takes beside the program: perf and the sampler begin and end
 _WITH = "contextlib"  # what enters a generator: a row of `with lock():` says more by its code
 _OURS = re.compile(r"/profkit/(runtime|kernels|evaluation|sweep)/")
 _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
@@ -141,16 +143,16 @@ class _Row:
 
 def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[CodeSpot], float]:
     rows = [part for row in _rows(sampled) for part in _with_callee(document, row)]
-    wall = _seconds_of(document, sampled)
+    wall, whole = _seconds_of(document, sampled), _whole_run(document, sampled)
     spots: list[CodeSpot] = []
-    for group in _groups(rows, sampled.wall, lambda line: _works_on_arrays(document, line)):
-        share = sum(row.seconds for row in group) / sampled.wall
+    for group in _groups(rows, whole, lambda line: _works_on_arrays(document, line)):
+        share = sum(row.seconds for row in group) / whole
         if share >= MIN_SHARE and len(spots) < MAX_SPOTS:
             spots.append(_spot(document, group, share, share * wall))
     on_lines = sum(line.main_wall for line in sampled.lines)
     imports = _profile(document, "sampled-imports")  # lines beyond the first hundred are no imports
     left = max(0.0, sampled.wall - on_lines - sampled.rest_wall)
-    share = min(left, imports.total) / sampled.wall if imports is not None else 0.0
+    share = min(left, imports.total) / whole if imports is not None else 0.0
     if share >= MIN_SHARE:
         spots += _import_spots(imports, sampled, share, wall)
     return spots, wall
@@ -164,7 +166,7 @@ def outer_spots(document: RunDocument) -> list[CodeSpot]:
     sampled = next((one for one in document.sampled if not one.native and one.wall > 0), None)
     if sampled is None:
         return []
-    wall = _seconds_of(document, sampled)
+    wall, whole = _seconds_of(document, sampled), _whole_run(document, sampled)
     waited = sum(
         seconds
         for line in sampled.lines
@@ -175,8 +177,8 @@ def outer_spots(document: RunDocument) -> list[CodeSpot]:
     spots = []
     for line in sampled.outer:
         given = min(waited, others) * line.other_cpu / others if others > 0 else 0.0
-        share = min(1.0, (line.main_wall + given) / sampled.wall)
-        row = _Row(line, {"calls": share * sampled.wall})
+        share = min(1.0, (line.main_wall + given) / whole)
+        row = _Row(line, {"calls": share * whole})
         spots.append(_spot(document, [row], share, share * wall))
     return spots
 
@@ -665,6 +667,20 @@ def _seconds_of(document: RunDocument, sampled: SampledTime) -> float:
     timings, split = document.timings, document.time_split
     whole = split is not None and (not timings or timings[0].kind == "process")
     return split.wall if split is not None and whole else sampled.wall
+
+
+def _whole_run(document: RunDocument, sampled: SampledTime) -> float:
+    """Return the seconds that shares are of: those of the first Python process.
+
+    A script of the shell starts programs that are not Python beside it: then they are those of the whole run that
+    was sampled, and what no line of Python has is the rest.
+    """
+    run = next((one for one in document.passes if one.name == "stacks" and one.state == "finished"), None)
+    marked = bool(document.timings) and document.timings[0].kind != "process"
+    if document.workload.python is not None or marked or run is None or (run.cost or _RUNS) >= _RUNS:
+        return sampled.wall
+    beside = run.seconds - sampled.wall
+    return run.seconds if beside >= max(_STARTED, TELLING * sampled.wall) else sampled.wall
 
 
 def _profile(document: RunDocument, kind: ProfileKind) -> Profile | None:

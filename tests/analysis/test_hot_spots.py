@@ -26,6 +26,7 @@ from profkit.core.types import (
     LineCode,
     LineCount,
     LineSamples,
+    PassResult,
     Profile,
     Reading,
     RunDocument,
@@ -370,6 +371,19 @@ def test_a_lock_is_held_where_others_wait_for_it() -> None:
     joining = line(20, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
     insight = first(run(joining, holding, waiting))
     assert (insight.rule, insight.where.line) == ("lock-held", 8)
+    assert "6.0 threads wait in line 7 meanwhile" in insight.evidence
+
+
+def test_no_more_threads_wait_for_a_lock_than_do_while_any_line_of_its_block_holds_it() -> None:
+    within = Construct("within", "lock", "7")
+    holding = line(8, 0.0, within, other_wall=3.0, own=0.0)
+    sleeping = line(9, 0.0, within, other_wall=1.0, own=0.0, other_waits={"sleep": 1.0})
+    waiting = line(7, 0.0, other_wall=8.0, own=0.0, other_waits={"lock": 8.0})
+    other = line(6, 0.0, other_wall=4.0, own=4.0)
+    joining = line(20, 4.0, main_cpu=0.0, own=0.0, waits={"lock": 4.0})
+    found = find_insights(run(joining, holding, sleeping, waiting, other, wall=4.0))
+    held = next(one for one in found if one.rule == "lock-held")
+    assert "2.0 threads wait in line 7 meanwhile" in held.evidence
 
 
 def test_a_rank_that_others_wait_for_is_named() -> None:
@@ -989,3 +1003,17 @@ def test_pickling_is_said_of_the_function_that_hands_over_and_not_where_the_prog
     assert (
         first(run(works, profiles=profiles, time_split=split, machine=documents.machine())).rule == "hot-spot"
     )
+
+
+def ended(python: str | None, cost: float) -> RunDocument:
+    """A run whose first Python process has 2 of the 3 s that the pass of the stacks took."""
+    stacks = PassResult("stacks", "profkit", "finished", seconds=3.0, cost=cost)
+    workload = replace(documents.empty().workload, python=python)
+    return run(line(3, 1.9), wall=2.0, workload=workload, passes=(stacks,))
+
+
+def test_what_a_script_starts_beside_python_is_no_time_of_a_line_of_python() -> None:
+    assert [round(spot.share, 3) for spot in ended(None, 1.1).hot_spots] == [0.633, 0.367]
+    # The start of an interpreter is the program's own; several runs took several times as long.
+    assert ended("python", 1.1).hot_spots[0].share == pytest.approx(0.95)
+    assert ended(None, 2.2).hot_spots[0].share == pytest.approx(0.95)

@@ -3,7 +3,7 @@
     python tests/performance/ten_million_marks.py [MARKS] [--profile]
 
 The trace is made here, as torch.profiler exports it: a training loop of 250 launches a step, each an operation with the
-shapes of its tensors, a call of the runtime and a kernel, with every 16th operation inside another. Reading is done by a
+shapes of its tensors, a call of the runtime and a kernel, with each 16th operation inside another. Reading is done by a
 process of its own, so that the peak is its. Exit code 1 where a million marks take more than 20 s of an idle core, or
 more than 1 GiB beyond what 10 million may take (6 GiB), or where the page is larger than 500 kB.
 """
@@ -48,8 +48,8 @@ EVENTS = """{{"ph": "X", "cat": "cpu_op", "name": "{name}", "pid": 7, "tid": 7, 
 {{"External id": {n}, "correlation": {n}, "device": 0, "stream": 7, "registers per thread": 32, "shared memory": 0, \
 "grid": [{columns}, 1, 1], "block": [128, 1, 1]}}}},
 """
-STEPS = """{{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{step}", "pid": 7, "tid": 7, "ts": {begin:.3f}, \
-"dur": 2499.000, "args": {{}}}},
+STEPS = """{{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{step}", "pid": 7, "tid": 7, \
+"ts": {begin:.3f}, "dur": 2499.000, "args": {{}}}},
 """
 
 
@@ -117,13 +117,19 @@ def main() -> None:
         size = path.stat().st_size
         begin = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, __file__, "--read", *more, str(path)], stdout=subprocess.PIPE, text=True, check=True
+            [sys.executable, __file__, "--read", *more, str(path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         )
         wall = time.perf_counter() - begin
     found = json.loads(done.stdout)
-    print(f"{marks:,} marks, {size / 1e9:.2f} GB: read {found['read']:.1f} s, judged and rendered {found['render']:.1f} s, "
-          f"{wall:.1f} s by the clock; peak {found['peak'] / 2**30:.2f} GiB; page {found['page'] / 1000:.0f} kB; "
-          f"{found['launches']:,.0f} launches in it, {found['said']:.0f} notes")
+    print(
+        f"{marks:,} marks, {size / 1e9:.2f} GB: read {found['read']:.1f} s, "
+        f"judged and rendered {found['render']:.1f} s, {wall:.1f} s by the clock; "
+        f"peak {found['peak'] / 2**30:.2f} GiB; page {found['page'] / 1000:.0f} kB; "
+        f"{found['launches']:,.0f} launches in it, {found['said']:.0f} notes"
+    )
 
 
 if __name__ == "__main__":

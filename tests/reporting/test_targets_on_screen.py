@@ -15,7 +15,7 @@ from profkit.reporting.view import TableColumn
 from tests import documents, kernel_documents
 from tests.answers.trial import recorded_document, truth_set
 from tests.conftest import ROOT
-from tests.reporting.shown import run_text
+from tests.reporting.shown import run_page, run_text
 from tests.reporting.test_renderers import FOLDER, judged
 
 
@@ -171,7 +171,8 @@ def test_what_did_not_fit_says_so_with_the_budget_that_it_needs_and_never_asks_t
     reason = Fact.of("over-budget", seconds=17.0, left=4.0, budget=24.0)
     text = run_text(unfinished(reason, "--budget 37"), FOLDER, color=False, details=False)
     lines = text.split("\n")
-    assert "no time left (fix: --budget 37)" in " ".join(" ".join(lines[:3]).split())
+    said = " ".join(" ".join(lines[:3]).split())
+    assert "no time left (5): --budget 37; not measured (2)" in said
     assert line_of("l1-miss-rate", lines).endswith("no time left: --budget 37")
     assert "profkit doctor" not in text
 
@@ -258,3 +259,21 @@ def test_words_longer_than_the_screen_are_broken_and_nothing_is_lost() -> None:
     text = screen.text()
     assert text.count("x") == 90
     assert max(map(len, text.split("\n"))) <= 40
+
+
+def test_a_page_has_a_line_for_each_reason_why_targets_are_not_known_above_its_pictures() -> None:
+    document = unfinished(Fact.of("over-budget", seconds=17.0, left=4.0, budget=24.0), "--budget 37")
+    page = run_page(document)
+    above, below = page.split('id="targets"')[1], page.split('id="verdicts"')[1]
+    above = re.sub(r"<[^>]+>", "", above.split("<section")[0])
+    names = [v.target for v in document.verdicts if v.verdict == "unknown" and v.value is None]
+    assert len(names) > 3
+    assert above.count("no time left: --budget 37") == 1
+    assert all(above.count(name) == 1 for name in names)  # none is lost by that
+    assert all(name in below for name in names)
+
+
+def test_a_page_with_few_unknown_targets_keeps_a_row_for_each() -> None:
+    page = run_page(judged())
+    above = page.split('id="targets"')[1].split("<section")[0]
+    assert above.count("<tr>") >= len({v.target for v in judged().verdicts if v.scope.kind == "run"})

@@ -90,7 +90,9 @@ class TrialRun:
                 return self._trial("without-hold", reason=missing)
             if first > PROMISING * min(bench.plain):
                 slow = first > HARMFUL * max(bench.plain)
-                return self._trial("slower" if slow else "same", after=first)
+                # What is no faster than the fastest plain run stands beside that one.
+                before = median(bench.plain) if slow else min(bench.plain)
+                return self._trial("slower" if slow else "same", before=before, after=first)
             change = self._make_pairs(bench.longest + first_wall)
         except WorkloadError as fault:
             return self._trial("failed", reason=Fact.message(fault.message.splitlines()[0]))
@@ -101,7 +103,9 @@ class TrialRun:
         trial = self._trial("undecided", after=first)
         if change is None:
             if self._pairs and not self._is_promising():
-                return replace(trial, state="same", after=min(with_it for with_it, _ in self._pairs))
+                with_it, without = (min(times) for times in zip(*self._pairs, strict=True))
+                before = min(without, *self._bench.plain)  # what the change had to be faster than
+                return replace(trial, state="same", before=before, after=with_it)
             return trial
         state: TrialState = "undecided"
         if change.word != "ambiguous":

@@ -92,7 +92,7 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
         below = _commits([metric for _, metric in watched])
         body = (
             _statuses([_status(w, m, w.name) for w, m in watched]),
-            *((Items(tuple(below)),) if below else ()),
+            *((ItemList(tuple(below)),) if below else ()),
         )
         yield Section("Watched metrics, which fail no night", body)
     yield from notes(night_notes(night), "Notes")

@@ -217,15 +217,18 @@ def _outcome(word: VerdictWord) -> str:
 
 
 def _why_unknown(verdicts: Sequence[Verdict]) -> Iterator[Text]:
-    """Yield `8 no time left (fix: --budget 37)`: the two most frequent reasons, each with its own fix."""
+    """Yield `no time left (8): --budget 37`: the two reasons that most of them have, each with its own fix.
+
+    A reason that only one target has names it.
+    """
     groups: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in verdicts:
         groups.setdefault((brief_reason(verdict.reason), fix_option(verdict)), []).append(verdict)
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:_REASONS]
     for (why, fix), alike in largest:
         if why:
-            count = f"{len(alike)} " if len(groups) > 1 else ""
-            yield joined(f"{count}{why}", *((" (fix: ", code(fix), ")") if fix else ()))
+            whose = f" ({len(alike) if len(alike) > 1 else alike[0].target})" if len(groups) > 1 else ""
+            yield joined(f"{why}{whose}", *((": ", code(fix)) if fix else ()))
 
 
 def _blocks(

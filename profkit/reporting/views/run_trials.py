@@ -33,6 +33,7 @@ _STATES: Mapping[TrialState, str] = {
     "without-hold": "not tried",
     "interrupted": "interrupted",
 }
+_TOLD = 1000  # %: an interval that goes further says only that nothing is known
 # What is often advised, and is worth a line where it makes a program slower.
 _COMMON: tuple[TrialName, ...] = ("threads", "tf32", "convolutions", "loader", "collector")
 
@@ -43,8 +44,13 @@ def trials_section(document: RunDocument) -> Detail | Section | None:
         return None
     columns: list[Column[TriedChange]] = [
         Column("tried", trial_title),
-        Column("before", lambda trial: trial.before, "s", meaning="the median without the change"),
-        Column("after", lambda trial: trial.after, "s", meaning="the median with it"),
+        Column(
+            "before",
+            lambda trial: trial.before,
+            "s",
+            meaning="without the change: the median, or of what was no faster the fastest run",
+        ),
+        Column("after", lambda trial: trial.after, "s", meaning="the same with it"),
         Column("change", _change, meaning="of the time, with its interval at 98 %"),
         Column("pairs", lambda trial: str(trial.pairs) if trial.pairs else "one run"),
         Column("output", lambda trial: trial.output or ""),
@@ -96,7 +102,8 @@ def _change(trial: TriedChange) -> str:
     if trial.ratio is None or trial.low is None or trial.high is None:
         return ""
     low, middle, high = (100 * (one - 1) for one in (trial.low, trial.ratio, trial.high))
-    return f"{middle:+.0f} % ({low:+.0f} to {high:+.0f})"
+    upper = f"{high:+.0f}" if high < _TOLD else f"over {_TOLD:+d}"
+    return f"{middle:+.0f} % ({low:+.0f} to {upper})"
 
 
 def _result(trial: TriedChange) -> str:

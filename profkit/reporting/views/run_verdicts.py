@@ -17,6 +17,7 @@ from profkit.reporting.view import (
     DataTable,
     Detail,
     Fold,
+    ItemList,
     NotOnPage,
     PageOnly,
     Paragraph,
@@ -28,8 +29,10 @@ from profkit.reporting.view import (
     Style,
     TableColumn,
     Text,
+    between,
     soft,
 )
+from profkit.reporting.view import joined as joined_text
 from profkit.reporting.views.run_insights import explained_targets
 from profkit.reporting.views.run_text import (
     OUTCOMES,
@@ -42,6 +45,7 @@ from profkit.reporting.views.run_text import (
 
 _MAX_VERDICTS = 300  # on single functions or kernels, in a document
 _KERNEL = 18  # characters of a kernel's name beside a verdict
+_MOST_OPEN = 3  # targets without a value that have a row each on a page, above its pictures
 
 
 def targets_section(document: RunDocument, *, verdicts: bool = False) -> Section | None:
@@ -79,24 +83,38 @@ def _targets_table(document: RunDocument) -> Section | None:
         TableColumn("verdict", wraps=True),
     )
     rows: list[tuple[Text, ...]] = []
+    open_: dict[str, list[Verdict]] = {}  # the targets without a value, by why that is
+    known: list[tuple[Text, ...]] = []
     numbers = explained_targets(document)
     for verdict, of in zip(whole, shown, strict=True):
         elsewhere = of is not None and main is not None and of.scope != main.scope
         decided = verdict.verdict in ("pass", "fail")
         source = verdict if of is None or (elsewhere and not decided) else of
         place = of.scope if of is not None and elsewhere and decided else None
-        rows.append(
-            (
-                _name(verdict, several=several),
-                _value(source, readings) or "not known",
-                _threshold(verdict),
-                _outcome(verdict, of or verdict, place, numbers.get(verdict.target)),
-            )
-        )
+        outcome = _outcome(verdict, of or verdict, place, numbers.get(verdict.target))
+        value, name = _value(source, readings), _name(verdict, several=several)
+        rows.append((name, value or "not known", _threshold(verdict), outcome))
+        if source.value is None and verdict.verdict in ("unknown", "not-applicable"):
+            open_.setdefault(outcome.text, []).append(verdict)
+        else:
+            known.append(rows[-1])
     table = DataTable(columns, tuple(rows))
-    return Section(
-        "Targets", (table,), _whose(main, document) or _of_place(whole, document), anchor="targets"
-    )
+    blocks: tuple[Block, ...] = (table,)
+    if len(rows) - len(known) > _MOST_OPEN:
+        short = (DataTable(columns, tuple(known)),) if known else ()
+        blocks = (NotOnPage((table,)), PageOnly((*short, _open_targets(open_, several=several))))
+    return Section("Targets", blocks, _whose(main, document) or _of_place(whole, document), anchor="targets")
+
+
+def _open_targets(why: Mapping[str, Sequence[Verdict]], *, several: bool) -> ItemList:
+    """Return a line for each reason with the targets of which no value is known for it."""
+    lines: list[Text] = []
+    for reason, verdicts in why.items():
+        sign = VERDICTS[verdicts[0].verdict].status
+        names = [_name(verdict, several=several)[1:] for verdict in verdicts]
+        mark = Span(f"{sign.sign} ", Style.STRONG, sign)
+        lines.append(joined_text(mark, *between(", ", names), ": ", Span(reason, status=sign)))
+    return ItemList(tuple(lines))
 
 
 def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict | None:
@@ -176,7 +194,7 @@ _OF_PLACE = {
 _PLACE = 40  # characters of a function's name
 
 
-def _name(verdict: Verdict, *, several: bool) -> Text:
+def _name(verdict: Verdict, *, several: bool) -> tuple[Span | str, ...]:
     """Return the mark and the name of the target, followed by its region where there are several."""
     status = VERDICTS[verdict.verdict].status
     place = f" in {verdict.scope.name}" if several and verdict.scope.name else ""
@@ -191,7 +209,7 @@ def _threshold(verdict: Verdict) -> str:
     return format_threshold(limit.operator, limit.value, "")
 
 
-def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | None) -> Text:
+def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | None) -> Span:
     """Return `met`, `missed in sgemm`, or why the target is not judged or counts as met beyond its threshold.
 
     `of` is the verdict on the kernel whose number is shown, `place` that kernel where it has to be named, and

@@ -32,7 +32,9 @@ from profkit.profiling.trials import experiment as experiment_module
 from profkit.profiling.trials import stage
 from profkit.profiling.trials.experiment import TrialRun, TrialSetting
 from profkit.profiling.trials.hypotheses import Experiment
-from profkit.reporting.views.run_trials import trial_line
+from profkit.reporting.html import page
+from profkit.reporting.view import View
+from profkit.reporting.views.run_trials import trial_line, trials_section
 from tests import documents
 
 LINE = "4"  # of SLOW, inside of `cost`
@@ -83,6 +85,26 @@ def test_a_function_whose_results_are_kept_is_faster_and_prints_the_same(tmp_pat
     assert told.ratio < 0.7
     assert told.before is not None
     assert 0.01 < told.before < 5  # of the pairs, not the 10 s of the plain run from before
+
+
+def test_what_is_no_faster_stands_beside_the_fastest_run_without_it(tmp_path: Path) -> None:
+    """A program that is faster than its median, and no faster than it was at times, is not shown as a gain."""
+    on = replace(bench(tmp_path, "import time\ntime.sleep(0.3)\n"), plain=(0.2, 10.0, 10.0))
+    tried = Experiment("threads", BECAUSE, 0.5, {"OMP_NUM_THREADS": "1"}, {})
+    told = TrialRun(on, tried, time.monotonic() + DEADLINE, 0.0, None).run()
+    assert (told.state, told.before) == ("same", 0.2)
+    assert told.after is not None
+    assert told.after > told.before
+
+
+def test_an_interval_that_knows_nothing_is_cut_to_what_can_be_read() -> None:
+    one = TriedChange(
+        "threads", "undecided", BECAUSE, before=2.0, after=1.4, ratio=0.65, low=0.0, high=1.75e43
+    )
+    section = trials_section(replace(documents.empty(), trials=(one,)))
+    assert section is not None
+    text = page.render(View("one", (section,)))
+    assert "-35 % (-100 to over +1000)" in text
 
 
 def test_a_function_that_answers_differently_each_time_is_no_gain(tmp_path: Path) -> None:

@@ -334,11 +334,18 @@ def lock_held(document: RunDocument, spot: CodeSpot) -> Insight | None:
     waits = sum(line.waits.get("lock", 0.0) + line.other_waits.get("lock", 0.0) for line in waiting)
     if sampled is None or waits < OTHERS_WAIT * spot.share * sampled.wall:
         return None
+    # Of the run's time a line that is held has a part only where the program waits for it: threads are counted by
+    # the seconds of all lines in the block.
+    held = sum(
+        line.main_wall + line.other_wall
+        for line in sampled.lines
+        if line.file == spot.where.file and line.code is not None and within in line.code.find("within")
+    )
     return say(
         spot,
         "lock-held",
         f"{within.name or 'A lock'} is held here, and other threads wait for it",
-        f"{waits / (spot.share * sampled.wall):.1f} threads wait in line {within.how} meanwhile",
+        f"{waits / (held or spot.share * sampled.wall):.1f} threads wait in line {within.how} meanwhile",
         change=f"do this outside of the block of line {within.how}, and hold the lock only to read or store the "
         "result; or give each thread data of its own",
     )
