@@ -100,7 +100,8 @@ class PartSampler(StackSampler):
             self._look()
 
     def _try_lock(self) -> None:
-        super()._try_lock() if not self.paused else self._sample()
+        if not self.paused:
+            super()._try_lock()
 
     def _count_last_stretch(self) -> None:
         if not self.paused:

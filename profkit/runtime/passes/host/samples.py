@@ -36,7 +36,7 @@ from .waits import (
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
@@ -65,11 +65,14 @@ SHORTEST_SWITCH, SHORT_SWITCH = 2e-5, 2e-4
 OTHERS, OTHERS_WEIGHT = 0.15, 0.1
 RECENT = 50  # samples: where two threads ran in these, they may compete for the lock, and would change places by it
 ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
-# One sample of so many waits for the lock as the program's own threads do. Where it gets the lock much sooner (AT_ONCE
-# of that wait), the program gives it away by itself, and all samples may be taken at that call: that is noted, and
-# nothing else, since such a sample is of the call and not of a moment. A thread that goes on computing meanwhile
-# (GOES_ON of the time that we look) is in a long call without the lock, where a sample is right.
-TRIALS, AT_ONCE, GOES_ON = 8, 0.8, 0.5
+# After one sample of so many we wait for the lock without asking for it, up to TRIAL_SWITCH seconds. Where we get it
+# much sooner (AT_ONCE of that wait), the program gives it away by itself, and all samples may be taken at that call: that
+# is noted, and nothing else. A thread that goes on computing meanwhile (GOES_ON of the time that we look) is in a long
+# call without the lock, where a sample is right. Where a trial ends is a place at which the lock is given away, and no
+# moment of the program: what it lasted belongs to the place where it began. A program that asks SQLite in each turn had
+# 10 points of its other lines' time there, as long as the sample after a trial stood for that time.
+TRIALS, TRIAL_SWITCH, AT_ONCE, GOES_ON = 8, 1e-3, 0.8, 0.5
+TO_LET_GO = 2e-5  # seconds that we sleep, for the program to take the lock
 # Threads that compete and give the lock away often, by GIVEN of what they compute (of ENOUGH seconds), change places as
 # often by themselves: a sample that asks sooner than they do costs them little, and is met less at that call.
 GIVEN, ENOUGH, TURN_SWITCH = 0.1, 0.1, 1e-3
@@ -150,7 +153,6 @@ class StackSampler:
     task: object = None  # of the part of an event loop that is sampled, and all that there were
     tasks_before: Container[object] = ()
     _collector_off = False  # by us, for as long as a sample takes
-    _trial = False  # the next sample is one of TRIALS
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -193,7 +195,7 @@ class StackSampler:
         self._thread_count = 0
         self._others = 0.0
         self._next_look = self._held_back = 0.0
-        self._trial = False
+        self._shake = 1
         self._samples = RECENT  # and before the first, nobody has run
         self._busy_samples = 0  # in which the program had a processor
         self._clocks = thread_clock(main_native) is not None
@@ -253,35 +255,28 @@ class StackSampler:
         name_thread()
         wake_in_time()
         begun = ended = thread_time()
-        pause, shake, usual = FIRST_PAUSE, 1, 0.0
-        due = self._begun + FIRST_PAUSE
+        self._pause, usual = FIRST_PAUSE, 0.0
+        self._due = self._begun + FIRST_PAUSE
         while self._generation is generation:
-            sleep(max(0.0, due - perf_counter()))
-            self._at_once = perf_counter() - due < AT_ONCE * self._set
-            # A pause that began where the lock was granted, at the end of a call, would be in step with the program.
+            sleep(max(0.0, self._due - perf_counter()))
             now = perf_counter()
-            due = max(due, now - LONGEST_GAP)  # the process may have been stopped
-            while due <= now:
-                self._moment = due
-                shake = (shake * 25173 + 13849) % 65536
-                due += pause * (0.75 + 0.5 * shake / 65536)  # not in step with what the program repeats
+            self._at_once = now - self._due < AT_ONCE * self._set
+            self._pass_moments(now)
             granted = thread_time()
-            if not self._trial:
-                self._choose_switch(granted - ended)
+            self._choose_switch(granted - ended)
             with self._lock:
                 if self._generation is not generation:
                     return
                 try:
                     self._deep = False
-                    self._sample_uncollected()
+                    self._uncollected(self._sample)
                     # By our processor time, and not by the clock: the lock that we give away to read a file is another
                     # thread's meanwhile, for 5 ms where threads compete. Nor what a write takes, in turns with them.
                     self._held_back = thread_time() - granted
                     each = self._held_back * (DEEP_COST if self._deep else 1.0)
                     usual += COST_WEIGHT * (each - usual)
-                    self._trial = self._lone and not self._trial and shake % TRIALS == 0
-                    if self._trial:
-                        self._set_switch(self._switch)
+                    if self._lone and self._shake % TRIALS == 0:
+                        self._uncollected(self._try_lock)
                     now = perf_counter()
                     if now - self._flushed > max(FLUSH_PAUSE, FLUSH_SHARE * (now - self._begun)):
                         self._flush()
@@ -293,8 +288,21 @@ class StackSampler:
                         return
                 ended = thread_time()
                 cost = ended - begun
-                pause = self._pause_after(usual)
+                self._pause = self._pause_after(usual)
                 self._cost = cost
+
+    def _pass_moments(self, now: float) -> None:
+        """Go on to the moment of the next sample; the present one stands for those until `now`.
+
+        They are fixed beforehand: a pause that began where the lock was granted, at the end of a call, would be in step
+        with the program.
+        """
+        due = max(self._due, now - LONGEST_GAP)  # the process may have been stopped
+        while due <= now:
+            self._moment = due
+            self._shake = (self._shake * 25173 + 13849) % 65536
+            due += self._pause * (0.75 + 0.5 * self._shake / 65536)  # not in step with what the program repeats
+        self._due = due
 
     def _pause_after(self, usual: float) -> float:
         """Return the seconds to the next sample where one costs `usual` processor seconds."""
@@ -306,24 +314,18 @@ class StackSampler:
         sampled = max(LEAST_SAMPLED, min(1.0, self._running / MOSTLY_RUNNING))
         return max(early, usual / sampled / max(COST_SHARE, EARLY_COST_SHARE / enough))
 
-    def _sample_uncollected(self) -> None:
-        """Take a sample in which no garbage collection begins: see COLLECTS_AT_ONCE."""
+    def _uncollected(self, look: Callable[[], None]) -> None:
+        """Take a sample, or try, in which no garbage collection begins: see COLLECTS_AT_ONCE."""
         self._collector_off = COLLECTS_AT_ONCE and gc.isenabled()
         if not self._collector_off:
-            self._sample_or_try()
+            look()
             return
         gc.disable()
         try:
-            self._sample_or_try()
+            look()
         finally:
             gc.enable()
             self._collector_off = False
-
-    def _sample_or_try(self) -> None:
-        if self._trial:
-            self._try_lock()
-        else:
-            self._sample()
 
     def _sample(self) -> None:
         now = perf_counter()
@@ -422,19 +424,27 @@ class StackSampler:
 
     def _try_lock(self) -> None:
         """Note whether the main thread gives the interpreter's lock away by itself, and where: see TRIALS."""
+        main = self._threads.get(self._main_native)
+        if main is None or main.clock is None:
+            return
+        wait, before = min(TRIAL_SWITCH, self._switch), self._cpu_of(main)
+        self._set_switch(wait)
+        begun = perf_counter()
+        sleep(TO_LET_GO)
+        granted, ran = perf_counter(), self._cpu_of(main)
         self._set_switch(self._short)
-        main, frame = self._threads.get(self._main_native), sys._current_frames().get(self._main)
-        if main is None or main.clock is None or frame is None:
-            return
-        begun, ran = perf_counter(), self._cpu_of(main)
-        if ran - main.cpu < IDLE * (begun - self._looked):
-            return
-        self._trials += 1
-        if self._at_once:
-            node = self._node_of(frame)
-            goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - begun)
-            if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
-                self._given_at.setdefault(node, [0, 0])[goes_on] += 1
+        frame = sys._current_frames().get(self._main)
+        if frame is not None and ran - before >= IDLE * (granted - begun):
+            self._trials += 1
+            if granted - begun < AT_ONCE * wait:
+                node = self._node_of(frame)
+                goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - granted)
+                if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
+                    self._given_at.setdefault(node, [0, 0])[goes_on] += 1
+        if self._due <= granted:
+            self._pass_moments(granted)
+            self._count_until(self._moment)
+            self._looked, self._held_back = granted, 0.0
 
     def _count_turns(self, before: dict[int, float], clocks: dict[int, float], spent: float) -> None:
         """Add up what threads that compete for the lock computed, and what of it a sample does not place.
@@ -519,14 +529,20 @@ class StackSampler:
 
     def _count_last_stretch(self) -> None:
         """Attribute the time since the last sample to the places where each thread was seen then."""
-        wall = perf_counter() - self._last
+        self._count_until(perf_counter())
+        self._stretch.close(self._last - self._begun)
+
+    def _count_until(self, moment: float) -> None:
+        """Count the time from the last sample to a moment where each thread was seen in that sample."""
+        wall, self._last = moment - self._last, moment
         for state in (state for state in self._threads.values() if state.node not in (ROOT, OURS)):
             sums = self._sums.setdefault((state.node, state.number, self._depth > 0), [0.0, 0.0, 0])
-            cpu = self._cpu_of(state)
+            ran = self._cpu_of(state) - state.cpu
+            state.cpu += ran
             sums[0] += wall
-            sums[1] += min(wall, cpu - state.cpu) + state.elsewhere
-            self._stretch.add(state.number, state.node, "", wall, min(wall, cpu - state.cpu))
-        self._stretch.close(perf_counter() - self._begun)
+            sums[1] += min(wall, ran) + state.elsewhere
+            state.elsewhere = 0.0
+            self._stretch.add(state.number, state.node, "", wall, min(wall, ran))
 
     def _choose_switch(self, asking: float) -> None:
         """Choose how long the next sample waits before it asks for the lock; this one took `asking` seconds to."""
