@@ -29,6 +29,7 @@ from .waits import (
     follow_collector,
     is_in_callback,
     name_thread,
+    run_when_due,
     thread_clock,
     waits_for,
     wake_in_time,
@@ -80,6 +81,7 @@ IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits fo
 # Of the time: one that ran more is not asked. To ask reads a file, for which the lock is given away three times, and
 # takes a third of what a sample costs.
 BUSY = 0.95
+SETTLED = 0.1  # seconds: a process that ends sooner is not worth what `run_when_due` takes
 LONGEST_GAP = 1.0  # seconds whose moments are told apart
 FLUSH_PAUSE, FLUSH_SHARE = 0.3, 0.02  # seconds, and share of the time so far, between two writes
 # Before 3.12 the garbage collector begins wherever an object is made, also within `f_back` and `f_locals` of another
@@ -255,10 +257,13 @@ class StackSampler:
         name_thread()
         wake_in_time()
         begun = ended = thread_time()
-        self._pause, usual = FIRST_PAUSE, 0.0
+        self._pause, usual, settled = FIRST_PAUSE, 0.0, False
         self._due = self._begun + FIRST_PAUSE
         while self._generation is generation:
-            sleep(max(0.0, self._due - perf_counter()))
+            # After a trial it may be due: to give the lock away would have the next call of C in the place of this one.
+            left = self._due - perf_counter()
+            if left > 0:
+                sleep(left)
             now = perf_counter()
             self._at_once = now - self._due < AT_ONCE * self._set
             self._pass_moments(now)
@@ -290,6 +295,9 @@ class StackSampler:
                 cost = ended - begun
                 self._pause = self._pause_after(usual)
                 self._cost = cost
+            if not settled and now - self._begun > SETTLED:
+                settled = True
+                run_when_due()
 
     def _pass_moments(self, now: float) -> None:
         """Go on to the moment of the next sample; the present one stands for those until `now`.
@@ -441,8 +449,9 @@ class StackSampler:
                 goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - granted)
                 if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
                     self._given_at.setdefault(node, [0, 0])[goes_on] += 1
-        if self._due <= granted:
-            self._pass_moments(granted)
+        # What a long call of C kept us waiting longer is the time of that call, as before every other sample.
+        if self._due <= (until := min(granted, begun + wait)):
+            self._pass_moments(until)
             self._count_until(self._moment)
             self._looked, self._held_back = granted, 0.0
 
