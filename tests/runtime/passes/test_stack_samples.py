@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import json
 import os
@@ -15,7 +16,7 @@ import pytest
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
-from profkit.runtime.passes.host import samples
+from profkit.runtime.passes.host import samples, waits
 from tests.spoken import spoken_lines
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -212,6 +213,61 @@ json.dump(spent, open("truth", "w"))
     whole = sum(lines.get(n, 0.0) for n in range(9, 13))
     off = [lines.get(9 + n, 0.0) / whole - one / sum(spent) for n, one in enumerate(spent)]
     assert max(map(abs, off)) < 0.09, off  # 0.15 to 0.23 where each pause begins at the end of a call
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads have clocks of their own on Linux")
+def test_what_comes_before_calls_that_give_the_lock_away_has_its_share(tmp_path: Path) -> None:
+    code = """
+import json, sqlite3, time
+now, numbers = time.perf_counter, list(range(60))
+asked = sqlite3.connect(":memory:")
+spent = [0.0] * 2
+def add():
+    for n in range(2_000):
+        [n * m for m in numbers]
+def ask():
+    for n in range(3_000):
+        asked.execute("select ?", (n,)).fetchall()
+def work():
+    end = now() + 4.0
+    while now() < end:
+        t = now(); add(); spent[0] += now() - t
+        t = now(); ask(); spent[1] += now() - t
+work()
+json.dump(spent, open("truth", "w"))
+"""
+    lines = sampled(tmp_path, code).sampled.lines  # type: ignore[union-attr]
+    added, asked = (sum(one.main_wall for one in lines if one.function == name) for name in ("add", "ask"))
+    spent = json.loads((tmp_path / "truth").read_text())
+    off = added / (added + asked) - spent[0] / sum(spent)
+    assert abs(off) < 0.035, (
+        off,
+        spent,
+    )  # -0.04 to -0.07 where a sample stands for a wait for the lock before it
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a call of Linux")
+def test_the_sampling_thread_asks_for_short_turns_and_no_other_one_does(tmp_path: Path) -> None:
+    code = f"""{BURN}
+import ctypes, os, struct
+def turn(thread):
+    attributes = ctypes.create_string_buffer(48)
+    number = {{"x86_64": 315, "aarch64": 275}}[os.uname().machine]
+    assert ctypes.CDLL(None).syscall(number, thread, attributes, 48, 0) == 0
+    return struct.unpack_from("IIQiIQ", attributes)[5]
+others = {{int(one) for one in os.listdir("/proc/self/task")}}
+before = {{one: turn(one) for one in others}}
+burn(0.4)
+after = {{one: turn(one) for one in others}}
+changed = [one for one in others if before[one] != after[one]]
+names = [open(f"/proc/self/task/{{one}}/comm").read().strip() for one in changed]
+open("turns", "w").write(repr((names, [after[one] for one in changed], turn(0))))
+"""
+    sampled(tmp_path, code)
+    names, turns, own = ast.literal_eval((tmp_path / "turns").read_text())
+    if own == 0:
+        pytest.skip("this Linux has one length of turns for all threads")
+    assert (names, turns) == (["profkit-sampler"], [waits.SLICE])
 
 
 def test_what_is_inside_a_region_is_apart(tmp_path: Path) -> None:
@@ -442,11 +498,11 @@ def test_a_child_that_is_forked_within_a_sample_collects_garbage_as_its_parent_d
     sampler = samples.StackSampler(str(tmp_path / "out"))
     seen: list[bool] = []
     sampler._sample = lambda: seen.append(gc.isenabled())  # type: ignore[method-assign]
-    sampler._sample_uncollected()
+    sampler._uncollected(sampler._sample)
     assert (seen, gc.isenabled()) == ([False], True)
     gc.disable()
     try:
-        sampler._sample_uncollected()
+        sampler._uncollected(sampler._sample)
         assert (seen, gc.isenabled()) == ([False, False], False)  # the program's own word holds
         sampler._collector_off = True  # what a fork within a sample leaves
         sampler.begin()

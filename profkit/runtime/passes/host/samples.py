@@ -67,11 +67,11 @@ OTHERS, OTHERS_WEIGHT = 0.15, 0.1
 RECENT = 50  # samples: where two threads ran in these, they may compete for the lock, and would change places by it
 ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
 # After one sample of so many we wait for the lock without asking for it, up to TRIAL_SWITCH seconds. Where we get it
-# much sooner (AT_ONCE of that wait), the program gives it away by itself, and all samples may be taken at that call: that
-# is noted, and nothing else. A thread that goes on computing meanwhile (GOES_ON of the time that we look) is in a long
-# call without the lock, where a sample is right. Where a trial ends is a place at which the lock is given away, and no
-# moment of the program: what it lasted belongs to the place where it began. A program that asks SQLite in each turn had
-# 10 points of its other lines' time there, as long as the sample after a trial stood for that time.
+# much sooner (AT_ONCE of that wait), the program gives it away by itself, and all samples may be taken at that call:
+# that is noted, and nothing else. A thread that goes on computing meanwhile (GOES_ON of the time that we look) is in a
+# long call without the lock, where a sample is right. Where a trial ends the lock is given away, and that is no moment
+# of the program: what it lasted belongs to the place where it began. A program that asks SQLite in each turn
+# had 10 points of its other lines' time there, as long as the sample after a trial stood for that time.
 TRIALS, TRIAL_SWITCH, AT_ONCE, GOES_ON = 8, 1e-3, 0.8, 0.5
 TO_LET_GO = 2e-5  # seconds that we sleep, for the program to take the lock
 # Threads that compete and give the lock away often, by GIVEN of what they compute (of ENOUGH seconds), change places as
@@ -309,7 +309,9 @@ class StackSampler:
         while due <= now:
             self._moment = due
             self._shake = (self._shake * 25173 + 13849) % 65536
-            due += self._pause * (0.75 + 0.5 * self._shake / 65536)  # not in step with what the program repeats
+            due += self._pause * (
+                0.75 + 0.5 * self._shake / 65536
+            )  # not in step with what the program repeats
         self._due = due
 
     def _pause_after(self, usual: float) -> float:
@@ -404,7 +406,7 @@ class StackSampler:
                 state.position = (id(frame), frame.f_lasti)
         # After all stacks: to ask for a wait reads a file, and so gives the lock away.
         for state, native, frame, used, sums in sampled:
-            self._place(state, native, frame, used / elapsed, wall, sums)
+            self._place(state, native, frame, used, elapsed, wall, sums)
         pause = max(STRETCH, STRETCH_SHARE * (self._moment - self._begun))
         if self._stretch.is_due(self._moment - self._begun, pause):
             self._stretch.close(self._moment - self._begun)
@@ -494,24 +496,32 @@ class StackSampler:
             frame = frame.f_back
 
     def _place(
-        self, state: _ThreadState, native: int, frame: FrameType, ran: float, wall: float, sums: list[float]
+        self,
+        state: _ThreadState,
+        native: int,
+        frame: FrameType,
+        used: float,
+        elapsed: float,
+        wall: float,
+        sums: list[float],
     ) -> None:
         """Add what a thread did in the last `wall` seconds to the sums of its stack.
 
-        `ran` is the part of them in which it had a processor. A thread that is asleep now slept where it is seen,
-        whatever it computed before: that is of the lines at which it is seen to run.
+        It had a processor for `used` of the `elapsed` seconds between two looks. A thread that is asleep now slept
+        where it is seen, whatever it computed before: that is of the lines at which it is seen to run. What is more
+        than `wall`, as between a look in time and a late one, is of the next sample: together they hold all of it.
         """
-        kind = ""
+        kind, ran = "", min(1.0, used / elapsed)
         if state.number < MOST_WAITERS and state.clock is not None and ran < BUSY:
             kind = self._note_wait(state, native, wall, frame, certain=ran >= IDLE)
         if kind and ran >= IDLE:
-            state.elsewhere += wall * ran
+            state.elsewhere += used
             self._stretch.add(state.number, state.node, kind, wall, 0.0)
             return
-        computed = wall * min(1.0, ran) + state.elsewhere
+        computed = used + state.elsewhere
         state.elsewhere = max(0.0, computed - wall)
         sums[1] += computed - state.elsewhere
-        ran_share = 0.0 if kind else min(1.0, ran) if state.clock is not None else 1.0
+        ran_share = 0.0 if kind else ran if state.clock is not None else 1.0
         self._stretch.add(state.number, state.node, kind, wall, wall * ran_share)
 
     def _note_wait(
@@ -549,7 +559,7 @@ class StackSampler:
             ran = self._cpu_of(state) - state.cpu
             state.cpu += ran
             sums[0] += wall
-            sums[1] += min(wall, ran) + state.elsewhere
+            sums[1] += ran + state.elsewhere
             state.elsewhere = 0.0
             self._stretch.add(state.number, state.node, "", wall, min(wall, ran))
 

@@ -111,12 +111,12 @@ def run_when_due() -> None:
     try:
         if os.sched_getscheduler(0) != os.SCHED_OTHER:
             return
-        import _ctypes  # type: ignore[import-not-found]
+        import _ctypes
 
         words = (48, 4), (os.SCHED_OTHER, 4), (0, 8), (os.getpriority(os.PRIO_PROCESS, 0), 4), (0, 4)
         attributes = [size.to_bytes(width, sys.byteorder, signed=True) for size, width in words]
         attributes += [size.to_bytes(8, sys.byteorder) for size in (SLICE, 0, 0)]
-        call = _ctypes.dlsym(_ctypes.dlopen(None, 0), "syscall")
+        call = _ctypes.dlsym(_ctypes.dlopen(None, 0), "syscall")  # type: ignore[arg-type]
         _ctypes.call_function(call, (_SET_SCHEDULING[_MACHINE], 0, b"".join(attributes), 0))
     except (ImportError, OSError, AttributeError):
         pass
