@@ -11,6 +11,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
 from profkit.core.types import ArrayForm, LineCount
 
+MAX_APART = 1 << 62  # bytes
 MAX_LINES, MAX_NAMES, MAX_FORMS, MAX_DIMENSIONS = 200, 100, 10, 64
 PARTS = 8
 
@@ -42,8 +43,11 @@ def _line_count(row: Any, entries: int) -> LineCount:
 def _form(form: Any) -> ArrayForm:
     if isinstance(form, str):
         return ArrayForm(form[:20])
-    type_, shape, order = form
+    type_, shape, order, *apart = form
     sizes = tuple(int(size) for size in shape[:MAX_DIMENSIONS])
     if min(sizes, default=0) < 0:
         raise ValueError("a shape that is none")
-    return ArrayForm(str(type_)[:20], sizes, str(order)[:1])
+    bytes_apart = int(apart[0]) if apart else 0
+    if not 0 <= bytes_apart < MAX_APART:
+        raise ValueError("a distance that is none")
+    return ArrayForm(str(type_)[:20], sizes, str(order)[:1], bytes_apart)

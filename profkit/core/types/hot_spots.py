@@ -157,6 +157,9 @@ class ArrayForm:
     type: str  # "" of anything else
     shape: tuple[int, ...] | None = None
     order: str = ""  # "C", "F", or "" where it is neither
+    apart: int = (
+        0  # bytes from an element to the nearest one; 0 where that is not known, or it is the same element
+    )
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,37 @@ from profkit.analysis.necessary_work.numpy_lines import forms_of
 from profkit.analysis.stacks.line_counts import count_of, names_in
 from profkit.analysis.stacks.searches import dotted
 from profkit.core.formatting import percent_text
-from profkit.core.types import CodeSpot, Insight, RunDocument, Variable
+from profkit.core.types import ArrayForm, CodeSpot, Insight, RunDocument, Variable
 
 MANY_ELEMENTS, FEW_ELEMENTS = 1000, 16
 MIN_CALLS = 1000  # calls: what is called less often is not about what a call costs
 OVERHEAD = 0.3  # of a place's time, in NumPy's own Python code
 SHORT = 100e-6  # seconds of a call for a few numbers
+AGAIN = 8  # executions of a line: what is worked on less often is not worth a copy in order
+CACHE_LINE = 64  # bytes, on x86 and most Arm processors; on Apple's 128
+FAR = 4  # times the size of an element: nearer ones still share a cache line
+BEYOND_CACHES = 1 << 15  # elements, each of a cache line: 2 MiB, which is more than a core's own caches hold
+_OF_ALL = frozenset(
+    (
+        "mean",
+        "std",
+        "var",
+        "sum",
+        "prod",
+        "min",
+        "max",
+        "argmin",
+        "argmax",
+        "any",
+        "all",
+        "dot",
+        "cumsum",
+        "clip",
+        "round",
+    )
+)
+# A copy in order is what mends it, and what asks for a shape reads no element.
+_COPIES = re.compile(r"numpy\.(ascontiguousarray|asfortranarray|array|copy|asarray|require|shape|ndim|size)")
 LARGER = 2  # times as many elements in all singular vectors as in the matrix
 _SCALAR = re.compile(r"numpy\.(float|u?int|bool|complex|datetime|timedelta)\w*")
 _OF_ARRAYS = re.compile(r"numpy\.ndarray( of integers)?|pandas\.Series|torch\.Tensor")
@@ -160,6 +185,81 @@ def _size(held: Variable) -> int:
     return held.length if held.length is not None else -1
 
 
+def distant_elements(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Find an array that a line works on again and again, and each of whose elements is in a cache line of its own."""
+    found = _distant(document, spot)
+    if found is None:
+        return None
+    name, form, size = found
+    same = [
+        other
+        for other in document.hot_spots
+        if (other.where.file, other.where.function) == (spot.where.file, spot.where.function)
+        and (also := _distant(document, other)) is not None
+        and also[0] == name
+    ]
+    if not same or same[0] is not spot:
+        return None  # it is said once, at the line with most time
+    lines = [str(other.where.line) for other in same[1:]]
+    also_in = f"; so it is in {'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}" if lines else ""
+    shape = ",".join(map(str, form.shape or ()))
+    return say(
+        spot,
+        "distant-elements",
+        f"Lay out {name} so that its elements are adjacent in memory: they are {form.apart} bytes apart",
+        f"{name} [{shape}] is a view whose nearest elements are {form.apart} bytes apart, so that each {size} bytes "
+        f"of it cost a cache line of {CACHE_LINE}{also_in}",
+        sum(other.share for other in same) * (1 - size / CACHE_LINE),
+        change=words("distant-elements", "host").format(name=name),
+    )
+
+
+def _distant(document: RunDocument, spot: CodeSpot) -> tuple[str, ArrayForm, int] | None:
+    """Return the array of distant elements that a line works on, its form, and the bytes of an element."""
+    if spot.code is None or not spot.code.statement or spot.kind not in ("python", "library"):
+        return None
+    if spot.under is not None and spot.under.library not in (None, "numpy"):
+        return None
+    counted = count_of(document, spot.where.file, spot.where.line)
+    if counted is None or counted.executions < AGAIN:
+        return None
+    for name, form in forms_of(counted, max).items():
+        size = _item_size(form.type)
+        nearest = min((one.apart for one in counted.forms[name]), default=0)
+        if not size or nearest < max(CACHE_LINE, FAR * size) or prod(form.shape or (0,)) < BEYOND_CACHES:
+            continue
+        if _works_on(spot.code.statement, name):
+            return name, form, size
+    return None
+
+
+def _item_size(type_: str) -> int:
+    """Return the bytes of an element of "<f4"; 0 of what is no number."""
+    found = re.fullmatch(r"[<>|=]?[biufc](\d{1,2})", type_)
+    return int(found[1]) if found is not None else 0
+
+
+def _works_on(statement: str, name: str) -> bool:
+    """Return whether a statement computes with all elements of a name, and does not only choose or hand over some."""
+    tree = ast.parse(statement)
+    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name | ast.Attribute) or dotted(node) != name:
+            continue
+        parent = parents.get(node)
+        if isinstance(parent, ast.BinOp | ast.UnaryOp | ast.Compare | ast.AugAssign):
+            return True
+        called = parents.get(parent) if isinstance(parent, ast.Attribute) else parent
+        if not isinstance(called, ast.Call):
+            continue
+        function = dotted(called.func)
+        if isinstance(parent, ast.Attribute) and parent.attr in _OF_ALL:
+            return True
+        if called is parent and function.startswith("numpy.") and not _COPIES.fullmatch(function):
+            return True
+    return False
+
+
 def unused_vectors(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find a singular value decomposition that makes a square matrix of which only the first columns are used."""
     for one in spot.code.find("vectors") if spot.code is not None else ():
@@ -194,4 +294,4 @@ def _times_as_large(
     return sizes[0] / sizes[1] if sizes[1] > 0 else 0.0
 
 
-PATTERNS: tuple[Find, ...] = (single_items, builtin_of_array, few_numbers, unused_vectors)
+PATTERNS: tuple[Find, ...] = (single_items, builtin_of_array, few_numbers, distant_elements, unused_vectors)

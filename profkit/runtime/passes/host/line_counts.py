@@ -380,7 +380,10 @@ class _Missing:
 
 
 def _form_of(value: object) -> object:
-    """`["<f4", [256, 512], "C"]` of an array, `"float"` of a number, else an empty text."""
+    """Return `["<f4", [256, 512], "C", 4]` of an array, `"float"` of a number, else an empty text.
+
+    The last number is that of the bytes from an element to the nearest one.
+    """
     kind = type(value)
     if kind in _NUMBERS:
         return kind.__name__
@@ -394,5 +397,6 @@ def _form_of(value: object) -> object:
         array_: Any = value
         flags = array_.flags
         order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else ""
-        return [array_.dtype.str, list(array_.shape), order]
+        steps = (abs(step) for step, size in zip(array_.strides, array_.shape, strict=True) if size > 1)
+        return [array_.dtype.str, list(array_.shape), order, min(steps, default=0)]
     return ""
