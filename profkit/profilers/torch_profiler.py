@@ -59,7 +59,9 @@ class TorchEvents:
     steps: list[tuple[int, int | None]] = field(default_factory=list)
     operators: int = 0  # of the CPU
     operations: list[Range] = field(default_factory=list)  # the same, by what they may have launched
-    on_cpu: TorchOperators = field(default_factory=TorchOperators)
+    on_cpu: TorchOperators = field(default_factory=TorchOperators)  # of a trace without a device
+    of_device: bool = False  # a device had a part in it: the table of operators is not made then
+    cut: bool = False  # there were more operations or ranges than are looked at
     device: str | None = None  # whose it is, where it is none of NVIDIA's
     odd: int = 0
     lost: int = 0  # of those, what a device did
@@ -76,14 +78,15 @@ class TorchEvents:
             return
         if event["ph"] == "i":
             at = to_nanoseconds(event.get("ts")) if kind == INSTANT else None
-            if at is not None:
+            if at is not None and not self.of_device:
                 self.on_cpu.allocation(event, at)
             return
         self.operators += kind == OPERATOR
         if kind in (OPERATOR, _RANGE):
             start, length = to_nanoseconds(event.get("ts")), to_nanoseconds(event.get("dur"))
             if start is not None and length is not None and length >= 0:
-                self.on_cpu.call(event, start, length)
+                if not self.of_device:
+                    self.on_cpu.call(event, start, length)
                 if kind == OPERATOR:
                     self._operation(event, start, start + length)
             else:
@@ -117,7 +120,10 @@ class TorchEvents:
         stream = whole_number(args.get("stream", args.get("sycl queue")), -1)
         if kind == _RANGE:
             self._range(name, event, start, end, args.get("domain"))
-        elif kind in _CALL:
+            return
+        if not self.of_device:
+            self.of_device, self.on_cpu = True, TorchOperators()
+        if kind in _CALL:
             if name.startswith("hip"):  # its calls have CUDA's categories
                 self.device = AMD
             self.collected.call(name, start, end, key=key, thread=self._thread(event))
@@ -136,7 +142,10 @@ class TorchEvents:
     def _operation(self, event: Mapping[str, Any], start: int, end: int) -> None:
         """Add an operation as `emit_nvtx` would write it, without those of autograd's engine around a node."""
         name, args = str(event.get("name"))[:LONGEST_NAME], event.get("args")
-        if len(self.operations) >= MAX_RANGES or not isinstance(args, dict) or name.startswith(_ENGINE):
+        if not isinstance(args, dict) or name.startswith(_ENGINE):
+            return
+        if len(self.operations) >= MAX_RANGES:
+            self.cut = True
             return
         call = recorded_call(name, args)
         sizes = f", sizes = {args['Input Dims']}"[:LONGEST_NAME] if call is not None else ""
@@ -159,6 +168,7 @@ class TorchEvents:
             self.steps.append((start, end))
             name = STEP
         if len(self.ranges) >= MAX_RANGES:
+            self.cut = True
             return
         # Only profkit's own annotations tell a domain. Those, and steps, are the whole process': the backward pass of a
         # step is launched by a thread of its own.
@@ -243,8 +253,8 @@ class _Reader:
         from profkit.analysis.timeline.trace import build_trace
 
         events, collected = self._events, self._events.collected
-        operators = events.on_cpu.profile() if events.operators else None
         if self._only_cpu():
+            operators = events.on_cpu.profile()
             return Report(
                 "torch_profiler",
                 "torch-chrome-trace",
@@ -286,6 +296,8 @@ class _Reader:
             yield Fact("trace-cut-short")
         if events.on_cpu.cut:
             yield Fact.of("operators-cut", count=MAX_EVENTS)
+        if events.cut and events.of_device:
+            yield Fact.of("first-operations", count=MAX_RANGES)
         if self._trace.repairs:
             yield Fact("trace-repaired")
         if self._trace.more_behind:

@@ -89,6 +89,7 @@ class JaxEvents:
     )  # instructions that XLA ran on the processor
     instructions: int = 0
     odd: int = 0
+    left_out: int = 0  # calls and ranges beyond those that are looked at
     # Whether these are the program's is known once all compilations are: what is of no module, and calls.
     _loose: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     _calls: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
@@ -174,10 +175,14 @@ class JaxEvents:
             add = partial(self.collected.call, label, start, end, key=key, thread=thread)
             if len(self._calls) < MAX_LOOSE:
                 self._calls.append((start, add))
+            else:
+                self.left_out += 1
 
     def _range(self, name: str, start: int, end: int, thread: int | None) -> None:
         if len(self.ranges) < MAX_RANGES:
             self.ranges.append(Range(name, None, start, end, 0, thread))
+        else:
+            self.left_out += 1
 
     def report(self, *, cut_short: bool) -> Report:
         """Return the report of all events that were taken."""
@@ -234,6 +239,8 @@ class JaxEvents:
             )
             count = max(len(self.compiled), self.compiled.total())
             yield Fact.of("compiled-in-trace", count=count, seconds=spent / 1e9, names=names)
+        if self.left_out:
+            yield Fact.of("late-calls-left-out", count=self.left_out)
         if self.odd:
             yield Fact.of("timeless-events", count=self.odd)
 

@@ -13,7 +13,8 @@ from profkit.profilers.chrome.json_repair import repaired
 
 CHUNK = 1 << 18
 MAX_VALUE = 1 << 24  # characters of one value that is held whole; a sample or an event has some thousand
-_SPACE = re.compile(r"[ \t\n\r]*")
+_BLANKS = " \t\n\r"
+_SPACE = re.compile(f"[{_BLANKS}]*")
 MAX_SPACE = 1 << 26  # characters between two signs; a report is not made of blanks
 MAX_KEYS = 1 << 16  # of an object whose values are taken one by one
 
@@ -113,6 +114,9 @@ class JsonStream:
 
     def _peek(self) -> str:
         """Return the next character that is not a blank, and move the cursor to it."""
+        sign = self._text[self._at : self._at + 1]
+        if sign and sign not in _BLANKS:  # most of them, four times for each event
+            return sign
         passed = 0
         while True:
             matched = _SPACE.match(self._text, self._at)

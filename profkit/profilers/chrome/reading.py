@@ -87,6 +87,7 @@ class ChromeTrace:
             self._take(event)
 
 
+_EXACT = float(1 << 53)
 _LONGEST = 4 * 10**15  # microseconds: what is more is in no century, or not finite
 _DECIMAL = re.compile(r"(?P<sign>-?)(?P<whole>\d{1,16})(?:\.(?P<fraction>\d{1,32}))?", re.ASCII)
 
@@ -96,6 +97,9 @@ def to_nanoseconds(microseconds: object) -> int | None:
 
     Whole and fraction are converted apart: of microseconds since 1970 as one float the fractions would be lost.
     """
+    if type(microseconds) is float and -_EXACT < microseconds < _EXACT:  # what tools write
+        whole = int(microseconds)
+        return whole * 1000 + round((microseconds - whole) * 1000)
     if isinstance(microseconds, str) and (written := _DECIMAL.fullmatch(microseconds.strip())) is not None:
         # Ascend's profiler writes times as texts
         nanoseconds = int(written["whole"]) * 1000 + round(float(f"0.{written['fraction'] or 0}") * 1000)
@@ -110,11 +114,16 @@ def to_nanoseconds(microseconds: object) -> int | None:
     return whole * 1000 + round((microseconds - whole) * 1000)
 
 
+_WHOLE = 1 << 62
+
+
 def whole_number(value: object, default: int) -> int:
     """Return `value` as an int if it is a whole number below 2^62, else `default`."""
+    if type(value) is int:
+        return value if -_WHOLE < value < _WHOLE else default
     if isinstance(value, float) and value == value and abs(value) < 1 << 53:
         value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _WHOLE:
         return value
     return default
 

@@ -181,3 +181,28 @@ def test_other_json_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     path.write_bytes(gzip.compress(text.encode()))
     with pytest.raises(UnreadableReport):
         recognise_format(path)
+
+
+def test_operations_beyond_those_that_are_looked_at_are_told_and_cost_no_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profkit.profilers.torch_profiler.MOST_RANGES", 3)
+    calls = [event("cpu_op", "aten::add", 100.0 * n - 1, 5.0, **{"Input Dims": [[8]]}) for n in range(1, 5)]
+    few = read(trace(tmp_path, [*calls[:3], *ordinary()]))
+    assert not any("were looked at" in line for line in spoken_lines(few.warnings))
+    many = read(trace(tmp_path, [*calls, *ordinary()]))
+    (told,) = [line for line in spoken_lines(many.warnings) if "were looked at" in line]
+    assert told.startswith("only the first 3 operations and ranges")
+    assert many.trace is not None
+    assert sum(one.launches for one in many.trace.kernels) == 4
+
+
+def test_a_trace_with_a_device_makes_no_table_of_operators_and_so_says_nothing_of_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profkit.profilers.torch_operators.MOST_EVENTS", 2)
+    calls = [event("cpu_op", "aten::add", 100.0 * n - 1, 5.0) for n in range(1, 5)]
+    report = read(trace(tmp_path, [*calls, *ordinary()]))
+    assert not any("table of operators" in line for line in spoken_lines(report.warnings))
+    alone = read(trace(tmp_path, calls))
+    assert any("table of operators" in line for line in spoken_lines(alone.warnings))
