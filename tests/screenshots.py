@@ -67,6 +67,7 @@ class Shot:
     height: int = 780
     scheme: str = "light"
     ready: Callable[[Any], None] | None = None  # what the page does before
+    alone: bool = False  # that part as it stands in its window, and nothing beside it
 
 
 SHOTS = (
@@ -87,10 +88,10 @@ SHOTS = (
     Shot("report-memory", "memory", "#memory-over-time", width=900),
     Shot("report-phone", "odd_vocabulary", None, width=360, height=720, scheme="dark"),
     Shot("night", "night", None, height=760),
-    Shot("sweep-top", "sweep", None, height=640),
+    Shot("sweep-top", "sweep", None, height=900),
     Shot("site-overview", "overview", None, width=1280, height=760),
     Shot("site-workload", "overview", "#gated-mlp", width=1280, height=760),
-    Shot("notebook", "notebook", ".jp-Notebook", width=1180, height=1130, scheme="null", ready=ran),
+    Shot("notebook", "notebook", ".jp-Notebook", width=1180, height=1130, scheme="null", ready=ran, alone=True),
     Shot("pull-request", "pull-request", "article", width=900, height=700),
 )
 
@@ -108,14 +109,14 @@ def take(browser: Any, shot: Shot, address: str) -> Path:
         shot.ready(page)
     for frame in page.frames:
         frame.evaluate(HIDE)
-    if shot.what is not None:
+    if shot.what is not None and not shot.alone:
         _show(page, shot)
     elif shot.script:
         _run(page, shot.script)
     if named := names_shown(page):
         raise ValueError(f"shows {', '.join(named)}")
     target = FOLDER / f"{shot.name}.png"
-    page.screenshot(path=target)
+    (page.locator(shot.what).first if shot.alone else page).screenshot(path=target)
     context.close()
     return target
 

@@ -349,9 +349,10 @@ def busy_shares(marks: Marks, first: int, last: int) -> tuple[int, ...]:
     """Return the share in % of each of BINS equal parts from `first` to `last` (ns) that marks cover."""
     import numpy as np
 
-    edges = np.linspace(first, max(last, first + 1), BINS + 1)
+    # From the first on: nanoseconds since 1970 are too large for halves of them.
+    edges = np.linspace(0, max(last - first, 1), BINS + 1)
     # The busy time up to each edge: within a merged mark as if it were spread evenly.
-    times = np.maximum.accumulate(np.stack([marks.start, marks.end], axis=1).reshape(-1))
+    times = np.maximum.accumulate(np.stack([marks.start, marks.end], axis=1).reshape(-1)) - first
     busy = np.minimum(marks.busy, marks.end - marks.start)
     spent = np.cumsum(busy)
     sums = np.stack([spent - busy, spent], axis=1).reshape(-1)
