@@ -81,8 +81,8 @@ SHOTS = (
         height=480,
     ),
     Shot("report-roofline", "item_each", "#roofline", width=900),
-    Shot("report-bars", "bars", "main", width=700, height=1250),
-    Shot("report-bars-more", "more-bars", "main", width=700, height=1250),
+    Shot("report-bars", "bars", "main", width=700, height=1330),
+    Shot("report-bars-more", "more-bars", "main", width=700, height=1330),
     Shot("report-flame", "cpu", "#flame-graph"),
     Shot("report-timeline", "item_each", "#timeline"),
     Shot("report-memory", "memory", "#memory-over-time", width=900),
@@ -91,7 +91,9 @@ SHOTS = (
     Shot("sweep-top", "sweep", None, height=900),
     Shot("site-overview", "overview", None, width=1280, height=760),
     Shot("site-workload", "overview", "#gated-mlp", width=1280, height=760),
-    Shot("notebook", "notebook", ".jp-Notebook", width=1180, height=1130, scheme="null", ready=ran, alone=True),
+    Shot(
+        "notebook", "notebook", ".jp-Notebook", width=1180, height=1130, scheme="null", ready=ran, alone=True
+    ),
     Shot("pull-request", "pull-request", "article", width=900, height=700),
 )
 

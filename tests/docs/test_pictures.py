@@ -1,4 +1,4 @@
-"""The pictures of the docs are those that one command makes, each of which a page shows; none of them names a machine."""
+"""The pictures of the docs are those that one command makes; a page shows each, and none names a machine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def test_a_name_of_this_machine_is_seen_in_the_window_and_not_below_it(browser: 
 
 def test_the_release_of_a_kernel_is_not_shown(browser: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    page.write_text("<!doctype html><title>x</title><p>a virtual machine, Linux 6.18.44-ours-7.x86_64, 2 cores</p>")
+    page.write_text(
+        "<!doctype html><title>x</title><p>a virtual machine, Linux 6.18.44-ours-7.x86_64, 2 cores</p>"
+    )
     with visit(browser, page) as opened:
         opened.page.evaluate(screenshots.HIDE)
         assert opened.page.inner_text("p") == "a virtual machine, Linux 6.18, 2 cores"

@@ -31,8 +31,8 @@ from tests.git_repository import git
 from tests.reporting import site_histories
 
 PROGRAMS = Path(__file__).parent / "programs"
-# What a step looks like that is near its limits, waits for its host, moves too much, or computes in a slow type. None is of
-# a recording whose kernels were cut off while its program still began.
+# What a step looks like that is near its limits, waits for its host, moves too much, or computes in a slow type. None
+# is of a recording whose kernels were cut off while its program still began.
 BARS = (
     "fp32_training", "odd_vocabulary", "adam_each", "item_each", "transpose", "palette", "graph_heat", "plasma_push",
     "storyteller", "few_blocks",

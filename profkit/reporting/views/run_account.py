@@ -188,7 +188,9 @@ def _headline(account: Account, document: RunDocument) -> str:
         )
     known = account.known >= _COVERED * account.seconds
     if known and account.least:
-        said += f"; at the hardware's limits it would take about {format_quantity(account.least, 's')}"
+        # Rows of which nobody knows the limit count in full.
+        about = "about" if account.seconds - account.known <= 0.5 * account.least else "at most"
+        said += f"; at the hardware's limits it would take {about} {format_quantity(account.least, 's')}"
     idle = [row for row in account.rows if row.kind == "idle"]
     share = sum(row.seconds for row in idle) / account.seconds
     if share >= _IDLE:

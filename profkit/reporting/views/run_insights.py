@@ -430,6 +430,8 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
     if (spot.where.file, spot.where.line) in waiting:
         return "waits for the GPU"
     text = DOES.get(spot.kind, "")
+    if spot.kind == "waiting" and not spot.where.file and not spot.where.function:
+        text += ", where was not seen"
     least = "≥ " if spot.partial else ""
     if under is not None and under.name:
         several = (under.calls or 0) > 1
