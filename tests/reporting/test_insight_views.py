@@ -6,11 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Beneath, CodeSpot, Gain, GpuTrace, Insight, Kernel, KernelTime, Place
+from profkit.core.types import (
+    Beneath,
+    CodeSpot,
+    Gain,
+    GpuTrace,
+    Insight,
+    Kernel,
+    KernelTime,
+    Place,
+    SampledTime,
+)
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import terminal
-from profkit.reporting.view import DataTable, TableColumn, View
-from profkit.reporting.views.run_insights import does_text, join_insights, where_text
+from profkit.reporting.view import DataTable, TableColumn, View, plain_text
+from profkit.reporting.views.run_insights import does_text, join_insights, more_text, where_text
 from tests import documents
 from tests import gpu_documents as gpu
 from tests.reporting.shown import run_markdown, run_text
@@ -94,3 +104,16 @@ def test_what_a_short_table_leaves_out_is_where_the_page_says() -> None:
     assert "and 1 more: --format json has all of them" in terminal.render(shown, details=False)
     other = terminal.render(shown, details=False, rest="report.html has all of them")
     assert "and 1 more: report.html has all of them" in other
+
+
+def test_a_program_without_lines_is_told_what_brings_them() -> None:
+    sampled = SampledTime(2.0, 2.0, native=True)
+    spot = CodeSpot(0.9, 1.8, "native", Place(function="main"))
+    document = replace(documents.empty(), sampled=(sampled,), hot_spots=(spot,))
+    asked = "To know more (the lines in main): compile with -g beside the optimisation"
+    assert asked in plain_text(more_text(document) or "")
+    placed = replace(spot, where=replace(spot.where, file="/app/words.cpp", line=3))
+    assert more_text(replace(document, hot_spots=(placed,))) is None
+    # What has its compiler's name was compiled with -g: other functions than its own have no lines.
+    assert more_text(replace(document, facts={"compiler": "GNU C++17"})) is None
+    assert more_text(replace(document, hot_spots=(replace(spot, share=0.1),))) is None

@@ -327,6 +327,13 @@ def more_text(document: RunDocument) -> Text | None:
         mark = "or mark the part that counts: with profkit.region(NAME)"
         other = backend_named(document.backend).tool_lines.count_other or "another part of the program"
         return joined(strong("To know more"), f" (the kernels that do the work): {other}; {mark}")
+    if (function := _without_lines(document)) is not None:
+        return joined(
+            strong("To know more"),
+            f" (the lines in {cut_right(function, _CALLED)}): compile with ",
+            code("-g"),
+            " beside the optimisation, which costs no time",
+        )
     groups: dict[Text, list[str]] = {}
     for verdict in document.verdicts:
         if verdict.verdict == "unknown" and verdict.scope.kind in ("run", "region"):
@@ -340,6 +347,19 @@ def more_text(document: RunDocument) -> Text | None:
     left = len(tells) - _MAX_NAMED
     named = ", ".join(tells[:_MAX_NAMED]) + (f" and {left} more" if left > 0 else "")
     return joined(strong("To know more"), f" ({named}): ", line)
+
+
+def _without_lines(document: RunDocument) -> str | None:
+    """Return the function of machine code that has most of the time and no line; None where the largest place has one.
+
+    Samples of a function are of its lines where its compiler was asked for them.
+    """
+    if not any(one.native for one in document.sampled) or "compiler" in document.facts:
+        return None
+    largest = next(iter(document.hot_spots), None)
+    if largest is None or largest.kind != "native" or largest.share < _LINES_TELL or largest.where.line:
+        return None
+    return largest.where.function
 
 
 def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
@@ -371,6 +391,7 @@ def _profile_line(document: RunDocument, options: str) -> Text:
 _BRIEF_SPOTS = 8  # rows on a short screen
 BAR = 8  # characters
 MIN_SHARE = 0.01  # of the wall time: smaller places are added up in the last row
+_LINES_TELL = 0.2  # of the time: a function with so much is worth its lines
 _FUNCTION, _CALLED = 28, 32  # characters of a function, and of what it calls
 
 
