@@ -46,7 +46,7 @@ class AxisMeans:
         return self.shapes - self.compared * len(self.values)
 
     def speedups(self, name: str) -> tuple[float, ...] | None:
-        """Return the baseline's time over that of an implementation, at each value; None where there is no baseline."""
+        """Return the baseline's time over that of an implementation, at each value; None if there is no baseline."""
         if (base := self.times.get(BASELINE)) is None:
             return None
         return tuple(before / own for before, own in zip(base, self.times[name], strict=True))

@@ -361,7 +361,7 @@ def _kernel_time_share(trace: GpuTrace | None) -> float | None:
 
 
 def idle_share(run: RunEvidence) -> float | None:
-    """Return the share of the time in which a device has no work; None where nobody knows."""
+    """Return the share of the time in which a device has no work; None if it is not known."""
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None:
         return None

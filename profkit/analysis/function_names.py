@@ -129,7 +129,7 @@ def public_module(module: str) -> str:
 
 
 def name_in_file(name: str, file: str | None, library: str | None = None) -> str:
-    """Return the name of a function by whose it is: as it is where no file or library of Python says that it is one's.
+    """Return the name of a function by whose it is: unchanged if no file or library of Python says that it is one's.
 
     A symbol of machine code has no other name than its own.
     """
@@ -146,7 +146,7 @@ def _is_machine_code(library: str) -> bool:
 
 
 def place_name(where: Place) -> str:
-    """Return the function of a place, `top level` outside of any; empty where none is known."""
+    """Return the function of a place, `top level` outside of any; empty if none is known."""
     name = where.function or ""
     return "top level" if name == MODULE else name_in_file(name, where.file)
 

@@ -32,7 +32,7 @@ def is_correct(attempt: Attempt) -> bool:
 
 
 def best_attempt(attempts: Iterable[Attempt]) -> Attempt | None:
-    """Return the kernel that is kept; None where none is correct.
+    """Return the kernel that is kept; None if none is correct.
 
     The fastest correct one by its median; a later one must be faster by `MIN_GAIN`, since the largest of several
     measurements is too large. Intervals do not decide: on a busy machine all of them overlap, and the slower kernel is

@@ -164,7 +164,7 @@ class Backend(Protocol):
     report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
     # Wall seconds for warm-up and samples in one process.
     sampling: Mapping[Depth, float] = {"quick": 2.0, "gate": 5.0, "standard": 5.0, "full": 30.0}
-    # What a whole run may take where the user says nothing: so many plain runs, and seconds; else as long as it needs.
+    # What a whole run may take where the user says nothing: so many normal runs, and seconds; else as long as it needs.
     allowances: Mapping[Depth, tuple[float, float]] = {"gate": (10.0, 15.0), "standard": (5.0, 10.0)}
     profilers: tuple[str, ...] = ()  # those that it starts; the doctor asks no other about them
     tool_lines: GpuToolLines = GpuToolLines()
@@ -243,7 +243,7 @@ def backend_names() -> tuple[str, ...]:
 
 
 def backend_named(name: str) -> Backend:
-    """Return the backend of this name. Raises UsageError where there is none."""
+    """Return the backend of this name. Raises UsageError if there is none."""
     if name not in BACKENDS:
         raise UsageError(f"no backend is called {name!r}; there are {', '.join(sorted(BACKENDS))}")
     return BACKENDS[name]()

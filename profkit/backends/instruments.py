@@ -176,7 +176,7 @@ def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
 
 
 def log_of(folder: Path, log: str) -> str:
-    """Read what a step printed from its log; empty where there is none."""
+    """Read what a step printed from its log; empty if there is none."""
     try:
         return read_bounded(folder / "logs" / log).decode(errors="replace")
     except OSError:

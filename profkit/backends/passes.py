@@ -151,7 +151,7 @@ class BackendRun:
         return each.plan(state)
 
     def after_failure(self, message: str) -> PassPlan | None:  # noqa: ARG002
-        """Return the pass that explains why the workload failed, by what it printed; None where there is none."""
+        """Return the pass that explains why the workload failed, by what it printed; None if there is none."""
         return None
 
     def findings(self, plan: PassPlan, result: PassResult) -> PassFindings:
@@ -209,7 +209,7 @@ class PythonPass(Pass):
     least, most = 1, 100_000  # iterations
     fixed = 0.4  # wall seconds beside the program's own: the instrument's start, and reading what it left
     longest = 60.0  # seconds, for the sake of the least
-    # Wall seconds after which the instrument stops while the program goes on: so many plain runs, and some seconds.
+    # Wall seconds after which the instrument stops while the program goes on: so many normal runs, and some seconds.
     cap: tuple[float, float] | None = (1.5, 0.5)
 
     def one_step(
@@ -223,7 +223,7 @@ class PythonPass(Pass):
     ) -> list[PassPlan]:
         """Plan the workload under the instrument by `argv`, or say by `reason` why it has no Python to look into.
 
-        `cost`: its wall time against a plain run, as measured on the workloads in benchmark/.
+        `cost`: its wall time against a normal run, as measured on the workloads in benchmark/.
         """
         if argv is None:
             return self.skip(self.no_python(reason))
@@ -419,7 +419,7 @@ def start_seconds(state: PlanState) -> float:
 
 
 def plain_runs(seconds: float, state: PlanState) -> float:
-    """Convert seconds to a multiple of one plain run."""
+    """Convert seconds to a multiple of one normal run."""
     return seconds / (state.plain_seconds or PLAIN_SECONDS)
 
 

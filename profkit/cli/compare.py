@@ -182,7 +182,7 @@ def _prepared(setup: str | None) -> tuple[str, ...]:
 def _pair_options(
     budget: float, floor: float | None, sampling: float, timeout: float | None
 ) -> PairedOptions:
-    """Return how two versions are run in turn."""
+    """Return how two versions are run alternately."""
     from profkit.profiling.plain_run import RunOptions
     from profkit.regression.paired.interleave import FLOOR, PairedOptions
 
@@ -294,7 +294,7 @@ def exit_code(comparison: Comparison, *, strict: bool) -> int:
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:
-    """Return the metrics by name; raises UsageError with the nearest known one where there is none of a name."""
+    """Return the metrics by name; raises UsageError with the nearest known one if there is none of a name."""
     from profkit.analysis.metrics.catalogue import metric as known
 
     return tuple(dict.fromkeys(known(name.strip()).name for name in names))

@@ -112,7 +112,7 @@ def run(
 
     `env` is set on top of the caller's environment. `log` takes the first 4 MiB of stdout and stderr; with
     `printed`, which takes the first 64 MiB of stdout, of stderr alone. `timeout`: seconds after which its tree is
-    ended; None only where nobody knows how long it takes, as in the first run of a workload. `tick` is called a
+    ended; None only where it is not known how long it takes, as in the first run of a workload. `tick` is called a
     few times a second with the seconds gone; if it raises, the tree is killed. `cancel`, once set by another
     thread, ends the tree and raises Interrupted. `finish`: seconds that the child has to finish its files after
     `end_signal` to it alone, until another Ctrl-C; `waits` is called when they begin. `given` is the file at its

@@ -45,7 +45,7 @@ from profkit.reporting.facts import fact_text
 def eval_correctness_test(op: Any, impl: Callable[..., Any] | str, test: Any) -> CorrectnessTestResult:
     """Test whether `impl` does what `op` does on the `args` and `kwargs` of a test.
 
-    `impl` runs in a process of its own, with its own copy of the arguments and a minute for a call; what is
+    `impl` runs in a separate process, with its own copy of the arguments and a minute for a call; what is
     correct follows from the result in float64, and is written in the record's error message if it is not. See
     `eval_one_op` for what `op` and `impl` may be.
     """
@@ -206,7 +206,7 @@ class MultiprocessingEvaluator:
             for result in evaluator.get_results():
                 print(result.task_id, result.correctness_score)
 
-    Kernels run in a process of their own, one after the other, whatever `num_workers` is: kernels that are timed
+    Kernels run in a separate process, one after the other, whatever `num_workers` is: kernels that are timed
     side by side disturb each other. `budget` is seconds of timing per test.
     """
 

@@ -69,7 +69,7 @@ def open_suite(
 
     All tests of an operation are its `correctness_tests`, those that are worth it its `performance_tests`, too.
     `ops` are names or patterns, one with commas between them or a list; `device` is cuda if there is a GPU,
-    `traces` the file of the suite traced. Values follow from `seed`; without one nobody knows them beforehand.
+    `traces` the file of the suite traced. Values follow from `seed`; without one they are not known beforehand.
     Raises UsageError if there is no such suite, and for an operation or a dtype that it does not have.
     """
     names = ops.split(",") if isinstance(ops, str) else ops
@@ -135,7 +135,7 @@ def open_backend(name: str | Path = "aten", kernels: str | Path | None = None) -
 
     `open_backend("directory", FOLDER)` is the same as `open_backend(FOLDER)`. A kernel that is requested is
     loaded in this process, and may do here what it likes. Raises UsageError for what is not there, and
-    MachineError for a backend that cannot be had.
+    MachineError for a backend that is not available.
     """
     backend = str(name)
     if backend == "llm":

@@ -224,7 +224,7 @@ def _as_json(answer: dict[str, Any]) -> str:
 
 
 def _fitted(answer: Answer, total: dict[str, int]) -> Answer:
-    """Without the last rows, as many as do not fit; `more` counts what of `total` is not told."""
+    """Without the last rows, as many as do not fit; `more` counts what of `total` is not known."""
     while True:
         more = {name: left for name, n in total.items() if (left := n - len(getattr(answer, name)))}
         answer = replace(answer, more=more)

@@ -195,7 +195,7 @@ def _suite_text(found: Sequence[FoundBenchmark]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return the word as YAML: as it is where it can only be a text, which `null`, `yes` and `on` are not."""
+    """Return the word as YAML: unchanged if it can only be a text, which `null`, `yes` and `on` are not."""
     import yaml
 
     if re.fullmatch(r"[A-Za-z][\w./=]*", word) is not None and yaml.safe_load(word) == word:

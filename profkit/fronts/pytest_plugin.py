@@ -45,7 +45,7 @@ def pytest_load_initial_conftests(
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Hand one test over to `profkit profile`, which runs it in processes of its own."""
+    """Hand one test over to `profkit profile`, which runs it in separate processes."""
     name = getattr(config.option, _PLACES[TEST], None)
     if name is None:
         return None

@@ -1,6 +1,6 @@
 """The judge of a generation, kept for all of it; a kernel has the device to itself while tested or profiled.
 
-The profile of an attempt is made by a process of its own, `python -m profkit.generation.judging`, which a
+The profile of an attempt is made by a separate process, `python -m profkit.generation.judging`, which a
 Ctrl-C ends.
 """
 

@@ -75,7 +75,7 @@ def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/"
 def call_with_timeout(seconds: float, ask: Callable[[], T]) -> T | None:
     """Return what `ask` returns, or None if it raises or takes longer than `seconds`.
 
-    It is called in a thread of its own, since a device in trouble can block a call into the driver for ever.
+    It is called in a separate thread, since a device in trouble can block a call into the driver for ever.
     """
     answers: list[T] = []
 

@@ -208,7 +208,7 @@ def _group_folders(root: Path) -> Iterator[str]:
 
 
 def _quota(content: str | None) -> float | None:
-    """Parse `max 100000` or `150000 100000` into cores' worth of time; None where there is no limit.
+    """Parse `max 100000` or `150000 100000` into cores' worth of time; None if there is no limit.
 
     The numbers are microseconds of processor time, and of the period.
     """

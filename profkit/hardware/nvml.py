@@ -125,7 +125,7 @@ class Nvml:
 
 
 def open_nvml() -> Nvml:
-    """Initialise the library and return it. Raises OSError where there is none, NvmlError where it fails.
+    """Initialise the library and return it. Raises OSError if there is none, NvmlError where it fails.
 
     It is never shut down, which costs nothing.
     """

@@ -43,7 +43,7 @@ class Campaign(Generic[T]):
     ) -> None:
         self.format, self.journal, self.progress, self.resume_line = format, journal, progress, resume_line
         self.settled = 0
-        self.planned: int | None = 0  # cases of this call; None where nobody knows how many it will be
+        self.planned: int | None = 0  # cases of this call; None where it is not known how many it will be
         self.result: Any = None  # what writing the results gave
         self._counting = threading.Lock()
         self._ends = ExitStack()

@@ -50,7 +50,7 @@ def find_tool(
 ) -> Path | None:
     """Return the program that `variable` names if set; else the first on PATH, next to Python, in `folders`.
 
-    Else the newest of the first of `patterns` (of paths below `root`) that finds any. None where there is none,
+    Else the newest of the first of `patterns` (of paths below `root`) that finds any. None if there is none,
     also where `variable` names no program.
     """
     chosen = os.environ.get(variable)

@@ -58,12 +58,12 @@ from profkit.runtime.passes.read import read_packages
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
-TIMING_SHARE = 0.25  # of a budget, for the plain runs
+TIMING_SHARE = 0.25  # of a budget, for the normal runs
 # These run however little of our own allowance is left. Counts of calls prove most causes: without them a program of
 # two seconds, whose simulation takes ten, got the place of its cost, but no cause.
 ALWAYS: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
-FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
-ONE_MORE = 1.6  # plain runs: a pass that samples and traces
+FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many normal runs, and seconds
+ONE_MORE = 1.6  # normal runs: a pass that samples and traces
 AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 

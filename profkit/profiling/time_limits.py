@@ -9,11 +9,11 @@ from profkit.core.types import Depth, Fact, PassName, PassPlan
 
 # A pass that takes twice as long as planned, and so many seconds more, is ended and reported: users rely on the plan. A
 # tool needs some seconds, and up to a minute, to save its recording, however short the program is. At full depth
-# nothing is cut, and the plan is no bound: tracemalloc below a deep stack takes 200 plain runs, fused multiply-adds in
+# nothing is cut, and the plan is no bound: tracemalloc below a deep stack takes 200 normal runs, fused multiply-adds in
 # valgrind 3,000.
 PATIENCE, PATIENCE_OF_TOOL, PATIENCE_AT_FULL = (2.0, 20.0), (2.0, 60.0), (40.0, 600.0)
-REPEATED = (10.0, 60.0)  # the same of a plain run after the first one, and of the longest before
-UNKNOWN_SECONDS = 600.0  # under an instrument, where no plain run was timed
+REPEATED = (10.0, 60.0)  # the same of a normal run after the first one, and of the longest before
+UNKNOWN_SECONDS = 600.0  # under an instrument, where no normal run was timed
 
 
 def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, requested: float | None) -> float:
@@ -36,7 +36,7 @@ def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, reques
 
 
 def plain_time_limit(longest: float | None, requested: float | None, left: float | None) -> float | None:
-    """Return the wall seconds for a plain run; None: as many as it needs, which holds for the first one.
+    """Return the wall seconds for a normal run; None: as many as it needs, which holds for the first one.
 
     `longest` of those before, `requested` by the user for each, `left` for all that come.
     """

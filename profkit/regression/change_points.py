@@ -47,7 +47,7 @@ SPIKE_NEIGHBOURS = 3  # values on either side of one that say where it should be
 
 @dataclass(frozen=True)
 class SeriesFindings:
-    """What was found in a series. Relative figures are fractions of the level, None where there is none."""
+    """What was found in a series. Relative figures are fractions of the level, None if there is none."""
 
     change_points: tuple[ChangePoint, ...] = ()
     noise: float | None = None  # standard deviation about the stretches between changes

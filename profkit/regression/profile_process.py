@@ -1,4 +1,4 @@
-"""Profile one workload in a process of its own, so that its failure cannot affect others; and its options.
+"""Profile one workload in a separate process, so that its failure cannot affect others; and its options.
 
 The child is `profkit profile`. Its output goes into a log of bounded size, for people; the reason of a
 failure it hands over as JSON. What it measured is read from the run's folder, and so is what a child that

@@ -129,7 +129,7 @@ def _value(value: CellValue | Text) -> CellValue:
 
 
 def cell_text(value: CellValue, unit: str) -> str:
-    """Return the value of a cell as people read it; nothing where there is none."""
+    """Return the value of a cell as people read it; nothing if there is none."""
     if value is None or isinstance(value, str):
         return value or ""
     return str(value) if unit == "n" else format_quantity(float(value), unit)

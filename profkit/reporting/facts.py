@@ -35,7 +35,7 @@ def _texts() -> Mapping[str, Any]:
 
 
 def fact_text(fact: Fact | None) -> str:
-    """Return the sentence of a fact, nothing of None; a code that nobody knows, or without its values, as it is."""
+    """Return the sentence of a fact; empty for None, and the code itself if it is unknown or lacks its values."""
     return "" if fact is None else _written(fact, _texts().get(fact.code, fact.code))
 
 
@@ -82,7 +82,7 @@ def has_sentence(code: str) -> bool:
 
 
 def word_of(kind: str, name: str) -> str:
-    """Return what something of a kind is called; a name that nobody knows as it is."""
+    """Return what something of a kind is called; an unknown name is returned unchanged."""
     return str(_texts()["words"][kind].get(name, name))
 
 

@@ -124,7 +124,7 @@ _BETWEEN = 1024  # bytes that are left free between two summaries of one step
 
 
 def summary_file() -> Path | None:
-    """Return the file that GitHub's runner shows as the step's summary; None where there is no such runner."""
+    """Return the file that GitHub's runner shows as the step's summary; None if there is no such runner."""
     name = os.environ.get("GITHUB_STEP_SUMMARY")
     return Path(name) if name else None
 

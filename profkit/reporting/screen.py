@@ -232,7 +232,7 @@ def _folded_place(room: int, found: re.Match[str]) -> str:
 
 
 def _width() -> int:
-    """Return the width of the terminal (COLUMNS, where that is set), 40 to 1000; 80 where there is none."""
+    """Return the width of the terminal (COLUMNS, where that is set), 40 to 1000; 80 if there is none."""
     if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
         return WIDTH
     return min(1000, max(40, shutil.get_terminal_size((WIDTH, 24)).columns))

@@ -1,6 +1,6 @@
 """Sweeps: operations over shapes, dtypes and implementations, each case checked, timed, stored and compared.
 
-For users' own files: `implementation` registers one, `Unavailable` says that it cannot be had here.
+For users' own files: `implementation` registers one, `Unavailable` says that it is not available here.
 `run_comprehensive_benchmark` is the sweep as one call.
 """
 

@@ -18,7 +18,7 @@ _APART = 0.05  # from which on two peaks are told apart
 
 
 def with_clock(account: Account, document: RunDocument) -> Account:
-    """Return the account with the clock that was sampled while the workload was timed; as it is where none was."""
+    """Return the account with the clock that was sampled while the workload was timed; unchanged if none was."""
     clock = sampled_clock(document)
     if clock is None:
         return account

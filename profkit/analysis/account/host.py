@@ -90,7 +90,7 @@ def _run_account(document: RunDocument) -> Account | None:
 
 
 def _iterations(document: RunDocument) -> float | None:
-    """Return how many iterations the only region had where lines were counted; None where nobody knows."""
+    """Return how many iterations the only region had where lines were counted; None if it is not known."""
     known = {one.entries for one in document.line_counts}
     return float(known.pop() or 0) or None if len(known) == 1 else None
 

@@ -26,7 +26,7 @@ STEADY = 0.97  # of the eighth before: less is no growth
 
 @dataclass(frozen=True)
 class RepeatedLoop:
-    """A loop whose iterations were counted: how many, and the seconds of all together in a plain run."""
+    """A loop whose iterations were counted: how many, and the seconds of all together in a normal run."""
 
     loop: SampledLoop
     count: LineCount

@@ -237,7 +237,7 @@ def _versions(document: RunDocument) -> dict[str, str | None]:
 
 
 def _distinct_values(values: Iterator[str | None] | tuple[str | None, ...]) -> str | None:
-    """Return the one value of all, or the different ones in order; None where there is none."""
+    """Return the one value of all, or the different ones in order; None if there is none."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None
 
 

@@ -67,7 +67,7 @@ def evaluate_kernel_targets(
     set_up = all(is_initialiser(kernel.scope.name or "") for kernel in document.kernels)
     alone = counted_alone(
         document
-    )  # some kernels miss a target: how much of the time these take, nobody knows
+    )  # some kernels miss a target, but it is not known how much of the time they take
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
     for target in spoken:

@@ -49,7 +49,7 @@ def without_waste(account: Account, findings: Sequence[Insight]) -> Account:
     """Return the account whose rows need no more than what findings on them leave.
 
     Counters do not tell work from waste: a pipe is as busy for a warp of which one lane is active as for a full one,
-    and a cache for sectors that nobody asked for. Where a rule shows that, the row is as far from its limit.
+    and a cache for sectors that were not requested. Where a rule shows that, the row is as far from its limit.
     """
     wasted = [
         one for one in findings if one.gain is not None and one.rule in _RULES and _RULES[one.rule].wasted

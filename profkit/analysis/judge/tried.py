@@ -74,7 +74,7 @@ def _seen(trial: TriedChange) -> str:
 
 
 def _evidence(trial: TriedChange) -> str:
-    """Return how it was seen: `the median of 6 pairs of runs in turn, -21 to -17 %`."""
+    """Return how it was seen: `the median of 6 pairs of alternating runs, -21 to -17 %`."""
     seen = trial.because.numbers
     said = f"tried in {plural(trial.pairs, 'pair')} of alternating runs"
     if trial.name == "memoise" and "looks" in seen:

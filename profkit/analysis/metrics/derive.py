@@ -279,7 +279,7 @@ def _why_not(
 
     nearest = max(ways, key=present)
     if present(nearest) == 0:
-        if table.chip is None and len(ways) > 1:  # anybody's report: no use in listing one vendor's events
+        if table.chip is None and len(ways) > 1:  # any report: no use in listing one vendor's events
             return Fact("not-collected"), None
         return Fact.of("not-collected", counters=joined(nearest.names)), nearest
     missing = [name for name in nearest.names if table.resolve(name) not in index]

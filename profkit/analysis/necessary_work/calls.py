@@ -95,7 +95,7 @@ class Tensor:
         return float(count * WIDTHS[self.type]) if self.type is not None else None
 
 
-# A tensor, a list of tensors, the text of another value ("" where it is not told), or nothing.
+# A tensor, a list of tensors, the text of another value ("" if it is not known), or nothing.
 Argument: TypeAlias = "Tensor | tuple[Tensor, ...] | str | None"
 
 
@@ -127,12 +127,12 @@ class OperationCall:
         return [one for place in places if (one := self.tensor(place)) is not None]
 
     def list(self, place: int) -> tuple[Tensor, ...]:
-        """Return the list of tensors at a place; an empty one where there is none, or its shapes are not told."""
+        """Return the list of tensors at a place; an empty one if there is none, or its shapes are not known."""
         argument = self.arguments[place] if place < len(self.arguments) else None
         return argument if isinstance(argument, tuple) else ()
 
     def value(self, place: int) -> str:
-        """Return the text of a value; an empty one where it is not told."""
+        """Return the text of a value; an empty one if it is not known."""
         argument = self.arguments[place] if place < len(self.arguments) else None
         return argument if isinstance(argument, str) else ""
 
@@ -144,7 +144,7 @@ class OperationCall:
         return tuple(int(number) for number in re.findall(r"-?\d+", text))
 
     def flag(self, place: int) -> bool | None:
-        """Return a truth value; None where it is not told."""
+        """Return a truth value; None if it is not known."""
         return {"True": True, "1": True, "False": False, "0": False}.get(self.value(place))
 
     def flags(self, place: int) -> tuple[bool, ...]:
@@ -152,11 +152,11 @@ class OperationCall:
         return tuple(word == "True" for word in re.findall(r"True|False", self.value(place)))
 
     def type_number(self, place: int) -> str | None:
-        """Return the type that an argument `dtype` names; None where none is given."""
+        """Return the type that an argument `dtype` names; None if none is given."""
         return NUMBERED.get(self.value(place))
 
     def with_type(self, type_: str | None) -> OperationCall:
-        """Return the call with a type for the tensors whose own is not told."""
+        """Return the call with a type for the tensors whose own is not known."""
         if type_ is None:
             return self
 
@@ -210,7 +210,7 @@ def _read_call(name: str, dims: Any, types: Any, values: Any, strides: Any) -> O
 def _argument(dims: object, type_: object, value: object, strides: object) -> Argument:
     if isinstance(type_, str) and type_ in _WRITTEN:
         return _tensor(dims, _WRITTEN[type_], strides)
-    if isinstance(dims, list) and dims and isinstance(dims[0], list):  # TensorList: its types are not told
+    if isinstance(dims, list) and dims and isinstance(dims[0], list):  # TensorList: its types are not known
         return tuple(_tensor(one, None, None) for one in dims[:MAX_TENSORS])
     if type_ == "TensorList":
         return ()

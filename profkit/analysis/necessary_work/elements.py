@@ -140,7 +140,7 @@ def _reduction(dims: int | None, flop: int, result: str | None = None, pair: str
 
 
 def _remaining(data: Tensor, dims: tuple[int, ...] | None) -> int:
-    """Return how many elements a reduction leaves, 1 where its dimensions are not told: at least."""
+    """Return how many elements a reduction leaves, 1 where its dimensions are not known: at least."""
     if not dims:
         return 1
     count = len(data.shape)

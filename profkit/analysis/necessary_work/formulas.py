@@ -2,7 +2,7 @@
 
 A multiply-add is two FLOP. Bytes are those of each input element that has to be read, once, and of each output element,
 written once, in the type that it has in memory; a broadcast input counts at its own size. What nested operations do
-(the zeros that a gradient is added to) is theirs. Where something is not told, the least that it can be counts.
+(the zeros that a gradient is added to) is theirs. Where something is not known, the least that it can be counts.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _norm(parts: Sequence[int], statistics: int, flop: int) -> Rule:
 
 
 def _rows(call: OperationCall, data: Tensor, given: Sequence[Tensor]) -> int:
-    """Return of how many parts each has statistics of its own; 0 where that is not told."""
+    """Return of how many parts each has statistics of its own; 0 if that is not known."""
     if call.name == "native_group_norm":
         batch, groups = call.numbers(3), call.numbers(6)
         return batch[0] * groups[0] if batch and groups else 0
@@ -75,7 +75,7 @@ def _norm_backward(
 
 
 def _looked_up(data: int, index: int) -> Rule:
-    """Rows, one for each index; how many different ones are read is not told, so that these count once as written."""
+    """Rows, one for each index; how many different ones are read is not known, so that these count once as written."""
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         table, places = call.tensor(data), call.tensor(index)

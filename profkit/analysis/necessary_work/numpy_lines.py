@@ -544,7 +544,7 @@ def _as_float(type_: str | None) -> str | None:
 def _promoted(values: Sequence[_Value]) -> str | None:
     """Return the type of a result of NumPy (https://numpy.org/doc/stable/reference/arrays.promotion.html).
 
-    Raises NotKnown where versions of NumPy differ, and for pairs that are not told here.
+    Raises NotKnown where versions of NumPy differ, and for pairs that are not known here.
     """
     arrays = [one.type for one in values if isinstance(one, Tensor) and one.shape]
     scalars = [one.type for one in values if isinstance(one, Tensor) and not one.shape]

@@ -133,7 +133,7 @@ class _Attention:
         return (batch, second, first, size) if self.inner else (batch, first, second, size)
 
     def _is_causal(self, call: OperationCall) -> bool:
-        """Return whether each query sees only keys up to its own place; where that is not told, as if it did."""
+        """Return whether each query sees only keys up to its own place; if that is not known, as if it did."""
         told = call.value(self.causal)
         return told not in ("False", "0") if call.told and told else not call.told
 

@@ -146,7 +146,7 @@ def _is_changed(node: ast.AST, tree: ast.AST) -> bool:
 def calls_in(statement: str) -> dict[str, int]:
     """Return how often each execution of a statement calls what; without what a condition may leave out.
 
-    Keys are last names, as cProfile has them. What stands under a condition too is not told at all.
+    Keys are last names, as cProfile has them. What stands under a condition too is not known at all.
     """
     try:
         tree = ast.parse(statement)

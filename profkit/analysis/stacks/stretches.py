@@ -12,7 +12,7 @@ from profkit.analysis.stacks.python_code import MODULE, is_users_frame, module_n
 from profkit.analysis.timeline.thread_record import Stretch, ThreadRecord
 from profkit.core.types import Frame, MarkKind, MarkLabel
 
-# As the sampler writes what a thread did, beside the kinds of waits: it ran; or nobody knows.
+# As the sampler writes what a thread did, beside the kinds of waits: it ran; or it is not known.
 KINDS: dict[str, MarkKind] = {
     "run": "python", "queue": "processor-wait", "lock": "lock", "network": "network", "input": "input",
     "file": "file", "pipe": "pipe", "sync": "sync", "sleep": "sleep", "child": "child",

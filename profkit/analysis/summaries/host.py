@@ -423,8 +423,8 @@ def time_split(
 
     In a window in which less processor time was used than wall time went by, the difference was spent waiting: for a
     processor as far as threads stood in its queue, else for something else. `startup`: seconds before the part that
-    counts, `use`: what else it used. None where nothing was looked at. Of a run shorter than a window nobody knows what
-    it waited for: it may have ended before the first look at the queues.
+    counts, `use`: what else it used. None if nothing was observed. If a run is shorter than a window, it is not known
+    what it waited for: it may have ended before the first look at the queues.
     """
     if not usage or usage[-1][0] <= 0:
         return None

@@ -49,7 +49,7 @@ class KernelRow:
 
 def counted_alone(document: RunDocument) -> bool:
     """Whether a run has counters of kernels and no timeline: each was counted at one launch, replayed by itself, and
-    nobody knows which of them take the time."""
+    it is not known which of them take the time."""
     trace = document.trace
     if not document.passes or (trace is not None and (trace.span is not None or trace.busy is not None)):
         return False

@@ -314,7 +314,7 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
 
     `launched` is from another run of the same program, so only the shares of its launches are used. Where it
     covers less than KNOWN of the kernels' time, other configurations of the same kernel names help out. `trace`
-    is returned as it is where either is None.
+    is returned unchanged if either is None.
     """
     if trace is None or launched is None:
         return trace
@@ -386,7 +386,7 @@ _TOLD = ("operation", "operations", "backward_of", "file", "line", "function", "
 def with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     """Return the kernel with the operation and lines of `launched`, the same configuration in another run.
 
-    Counts are scaled by the ratio of the launches. The kernel is returned as it is where it has an operation, or
+    Counts are scaled by the ratio of the launches. The kernel is returned unchanged if it has an operation, or
     `launched` is None.
     """
     if launched is None or time.operation is not None:

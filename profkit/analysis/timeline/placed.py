@@ -21,7 +21,7 @@ _PLACES = (
 def placed_timeline(timeline: Timeline | None, kernels: Iterable[KernelTime]) -> Timeline | None:
     """Return the timeline with the lines and operations that are known of each launch configuration.
 
-    `kernels` may come from another run of the same program. None where there is no timeline.
+    `kernels` may come from another run of the same program. None if there is no timeline.
     """
     if timeline is None:
         return None

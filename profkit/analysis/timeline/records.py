@@ -22,7 +22,7 @@ else:
 
 # One thing that a device did, times in ns. `key` joins it with the call that asked for it. `launch` (when that call
 # began), `call` (how long it took) and `thread` (which made it) are -1 until `launches.PendingCalls` fills them in, or
-# where there is none. `what` is the number of a configuration (kernel) or of a kind of transfer, by `kind`. `stream`
+# if there is none. `what` is the number of a configuration (kernel) or of a kind of transfer, by `kind`. `stream`
 # is -1 where it was not told.
 ACTIVITY = [
     ("start", "i8"),

@@ -296,7 +296,7 @@ def _to_the_launch(sequence: Any, at: Any, loop: tuple[int, int, Repetition], lo
 def _choose(
     sequence: Any, weights: Sequence[float], clues: LaunchClues
 ) -> tuple[tuple[int, int, Repetition], ...]:
-    """Return from where to where it is the workload, and the run that most of it is; nothing where there is none.
+    """Return from where to where it is the workload, and the run that most of it is; nothing if there is none.
 
     Behind it come the loops that are no part of it, with the run that most of each is.
     """

@@ -325,7 +325,7 @@ def _gap_kinds(begin: Any, end: Any, launched: Any, host: HostTime | None) -> An
     """
     import numpy as np
 
-    if host is None:  # no call was recorded: nobody knows
+    if host is None:  # no call was recorded: it is not known
         return np.full(len(begin), _UNKNOWN)
     until = np.clip(launched, begin, end)
     spent = host.between(begin, until)

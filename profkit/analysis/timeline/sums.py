@@ -112,7 +112,7 @@ class RangeSums:
         }
 
     def _commonest(self, origins: Counter[int], kernel: Kernel) -> KernelTime | None:
-        """Return the most frequent operation and the lines of a configuration; None where none is known.
+        """Return the most frequent operation and the lines of a configuration; None if none is known.
 
         Where operations were recorded for a part of the time only, launches in the rest are taken to be alike.
         """

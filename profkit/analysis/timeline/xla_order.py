@@ -59,7 +59,7 @@ class ScheduledKernel:
 
     @cached_property
     def said(self) -> ScheduledKernel:
-        """Return what is reported of the instruction; those that are equal in it are not told apart."""
+        """Return what is reported of the instruction; those that are equal in it are not distinguished."""
         return replace(self, kernel="", group=0)
 
     @cached_property
@@ -72,7 +72,7 @@ class ScheduledKernel:
 class ProgramSchedule:
     """A program of XLA: what it launches, in order, with its loops unrolled.
 
-    `loose`: what loops launch that turn nobody knows how often; `kernels` has "?" in their place.
+    `loose`: what is launched by loops with an unknown number of turns; `kernels` has "?" in their place.
     """
 
     module: str
@@ -172,7 +172,7 @@ class _Alignment:
         met = [at for at, (number, _) in enumerate(self._launches) if self._names[number] in self._signs]
         observed = "".join(self._signs[self._names[self._launches[at][0]]] for at in met)
         expected = "".join(signs[self._schedule[at].group] for at in self._anchors)
-        # Of a schedule that repeats itself nobody knows where an execution begins: only what all turns agree on counts.
+        # In a schedule that repeats itself, the begin of an execution is not known: only what all turns agree on counts.
         turn = (expected + expected).find(expected, 1)
         begin, before = observed.find(expected), -1
         while begin >= 0:
@@ -263,7 +263,7 @@ def with_schedules(
     """Return the trace with the operations and lines of XLA's programs, and each operation's least work.
 
     `launches` are those of one device, in order, with their seconds; without them the trace's own order is used.
-    The trace is returned as it is where it has operations already, or no schedule is known.
+    The trace is returned unchanged if it has operations already, or no schedule is known.
     """
     if trace is None or not schedules or trace.work or any(one.operation for one in trace.kernels):
         return trace

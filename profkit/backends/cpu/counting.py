@@ -266,7 +266,7 @@ def _utilization(group: CountedGroup) -> Reading | None:
 
 EVENT = "instructions:u"
 ITERATIONS = 2  # of a marked region, after one to warm up
-# Of a plain run's time, measured with Python programs: cachegrind without its caches took 25 times as long, callgrind
+# Of a normal run's time, measured with Python programs: cachegrind without its caches took 25 times as long, callgrind
 # outside of the region 12 times.
 _SIMULATED, _COUNTED = 30.0, 1.2
 _REFERENCES = re.compile(r"I\s+refs:\s+([\d,]+)")

@@ -51,7 +51,7 @@ from profkit.runtime.passes.command import host_command
 NATIVE_SECONDS = 0.002
 MAX_ITERATIONS = 1000
 # Wall seconds that a simulation may take, but at full depth: so many in any case, and so many for each second of a
-# plain run.
+# normal run.
 SECONDS, MIN_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
 # The start of a program with a region is not simulated, but runs about ten times slower, that of torch 25 times. What
 # takes twice as long as was thought is ended, and said to be a part; two minutes it has in any case.
@@ -188,7 +188,7 @@ class Simulation(Pass):
 
 def _marked_seconds(state: PlanState, plain: float) -> float:
     """Return the wall seconds that simulating a marked program should take: its start, and its region."""
-    start = inside = plain / 2  # of several regions nobody knows
+    start = inside = plain / 2  # of several regions it is not known
     if (entries := _looked_entries(state)) is not None and state.entries and state.iteration_seconds:
         start = max(0.0, plain - state.entries * state.iteration_seconds)
         inside = sum(entries) * state.iteration_seconds

@@ -67,7 +67,7 @@ class CudaBackend(Backend):
             return DeviceCandidate(evidence, missing=fault.message.removeprefix(_ASKED))
 
     def devices(self) -> tuple[Gpu, ...]:
-        """Return the devices that the driver shows. Raises MachineError where there is none."""
+        """Return the devices that the driver shows. Raises MachineError if there is none."""
         from profkit.hardware import gpu  # a run on the CPU asks no driver
 
         gpus = gpu.read_gpus()

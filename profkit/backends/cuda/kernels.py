@@ -319,7 +319,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
 
 
 def _read_report(path: Path) -> Report:
-    """Read a report of ncu. Raises UnreadableReport where there is none, or nothing was counted."""
+    """Read a report of ncu. Raises UnreadableReport if there is none, or nothing was counted."""
     if not path.is_file():
         raise UnreadableReport(f"ncu left no report: no launch of a planned kernel was seen ({path.name})")
     report = recognise_format(path).read(path)

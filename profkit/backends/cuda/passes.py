@@ -293,7 +293,7 @@ def _best_window(folder: Path) -> tuple[Report, Path]:
 
 
 def _read_export(folder: Path, name: str) -> Report:
-    """Read the SQLite export of what nsys recorded. Raises UnreadableReport where there is none."""
+    """Read the SQLite export of what nsys recorded. Raises UnreadableReport if there is none."""
     sqlite = folder / f"{name}.sqlite"
     if sqlite.is_file():
         return recognise_format(sqlite).read(sqlite)
@@ -370,7 +370,7 @@ class NcuPass(Pass):
     ) -> CountingTask:
         """Choose the launches to count of those traced; with `only`, those of some configurations.
 
-        At full depth also launches that take longer than a plain run of the workload.
+        At full depth also launches that take longer than a normal run of the workload.
         """
         chosen, done = choose_kernels(trace), self._traced_work()
         if only is not None:

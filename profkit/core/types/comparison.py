@@ -154,7 +154,7 @@ class Comparison:
     looked_at: int = 0  # how many metrics were tested, which the adjustment is for
     notes: tuple[Fact, ...] = ()
     fix: Fact | None = None  # what would change a refusal, or decide what is open
-    pairing: Pairing | None = None  # where both were run in turn, and not recorded apart
+    pairing: Pairing | None = None  # where both were run alternately, and not recorded apart
     blamed: tuple[BlamedLine, ...] = ()  # the likeliest first
 
 
@@ -220,9 +220,7 @@ class BisectPart:
     baseline: str
     commits: tuple[str, ...]
     probability: float
-    ratio: (
-        float  # the last of `commits` over `baseline`, with its interval and word where both were run in turn
-    )
+    ratio: float  # the last of `commits` over `baseline`, with its interval and word where both were run alternately
     low: float | None = None
     high: float | None = None
     word: ChangeWord | None = None

@@ -192,7 +192,7 @@ class NightPairs:
     """The result of running a workload alternately with the commit `base`."""
 
     base: str | None = None
-    why: Fact | None = None  # why they were not run in turn, or too few times
+    why: Fact | None = None  # why they were not run alternately, or too few times
     fix: str | None = None
     same: bool = False  # the base is tonight's own commit, so no code could be slower
     first: bool = False  # no night was good yet, and tonight's commit stands for later nights

@@ -118,9 +118,7 @@ class LineCode:
     # The simple statement that begins there, of an `if` its test, with modules by their own names: `y = numpy.exp(x)`.
     statement: str = ""
     each: bool = True  # the interpreter comes to the line once for each execution of it
-    beside: bool = (
-        False  # other statements stand in the loop around it, or in its function where there is none
-    )
+    beside: bool = False  # other statements stand in the loop around it, or in its function if there is none
 
     def find(self, kind: ConstructKind) -> tuple[Construct, ...]:
         """Return the constructs of a kind."""

@@ -251,7 +251,7 @@ class Attempt:
     status: AttemptStatus
     input_tokens: int | None = None  # of the request to the model; None where nobody says
     output_tokens: int | None = None
-    file: str = ""  # of the kernel; empty where there is none
+    file: str = ""  # of the kernel; empty if there is none
     feedback: str = ""  # the file with what the model was told of this attempt
     reason: Fact | None = None  # why it did not pass: of the first test that did not
     tests: int = 0  # that count

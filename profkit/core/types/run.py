@@ -81,7 +81,7 @@ class PassPlan:
     tool: str | None
     steps: tuple[Step, ...] = ()
     counters: tuple[str, ...] = ()
-    cost: float | None = None  # expected wall time as a multiple of one plain run; None if unknown
+    cost: float | None = None  # expected wall time as a multiple of one normal run; None if unknown
     limit: float | None = None  # wall seconds one step may take by plan; None: none is cut
     least: float | None = None  # of them, with which it is worth doing; None: with all
     parallel: bool = False  # its steps do not disturb each other (simulation)
@@ -120,7 +120,7 @@ class PassResult:
     reason: Fact | None = None
     fix: str | None = None
     seconds: float = 0.0
-    cost: float | None = None  # as a multiple of one plain run, measured
+    cost: float | None = None  # as a multiple of one normal run, measured
     artifacts: tuple[str, ...] = ()
     log: str | None = None
 

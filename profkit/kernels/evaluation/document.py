@@ -132,7 +132,7 @@ def is_evaluation(path: Path) -> bool:
 
 
 def read_evaluation(path: Path) -> EvaluationDocument:
-    """Read the evaluation in a folder or a file. Raises UnreadableReport where there is none."""
+    """Read the evaluation in a folder or a file. Raises UnreadableReport if there is none."""
     return read_document(path / FILE if path.is_dir() else path, evaluation_from_json, SIZE_LIMIT)
 
 

@@ -171,7 +171,7 @@ def header_of(request: EvaluationRequest) -> dict[str, Any]:
 
 
 def read_document(folder: Path) -> EvaluationDocument:
-    """Read what the evaluation in `folder` knows so far. Raises UnreadableReport where there is none."""
+    """Read what the evaluation in `folder` knows so far. Raises UnreadableReport if there is none."""
     contents = journals.read_journal(folder, FORMAT)
     try:
         request = journals.read_request(folder, FORMAT, EvaluationRequest, contents)
@@ -183,7 +183,7 @@ def read_document(folder: Path) -> EvaluationDocument:
 def find_result(folder: Path, test: str) -> TestResult:
     """Return the result of the only test whose id begins with `test`.
 
-    Raises UnreadableReport, and UsageError where there is none or more than one.
+    Raises UnreadableReport, and UsageError if there is none or more than one.
     """
     results = read_document(folder).results
     matching = [result for result in results if result.test.id.startswith(test)]

@@ -97,7 +97,7 @@ def read_jax_lines(folder: Path, stem: str) -> Profile | None:
 
 
 def read_jax_compilations(path: Path) -> Profile | None:
-    """Return the functions that JAX compiled again, by the line that called them; None where there is none.
+    """Return the functions that JAX compiled again, by the line that called them; None if there is none.
 
     `own` is how often, `total` the seconds of it, `library` JAX's name of the function.
     """

@@ -113,7 +113,7 @@ class Message:
                 self.spans.setdefault(number, []).append((a, b))
 
     def text(self, number: int) -> str:
-        """Return the last string in this field, "" where there is none."""
+        """Return the last string in this field, "" if there is none."""
         return read_text(self.data, *self.spans[number][-1]) if number in self.spans else ""
 
     def parts(self, number: int) -> Iterator[Message]:

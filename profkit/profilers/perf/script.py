@@ -247,7 +247,7 @@ class ScriptStream:
         return tuple(n for text in lines[:MAX_DEPTH] if (n := self._line(text)) is not None)
 
     def _line(self, text: bytes) -> int | None:
-        """Return the number of the frame in a line; None where there is none."""
+        """Return the number of the frame in a line; None if there is none."""
         if text in self._lines:
             return self._lines[text]
         if len(self._lines) >= MAX_LINES:
@@ -344,7 +344,7 @@ def read_script(path: Path) -> Report:
     """Read a `perf script` text into merged stacks and, per event, tables by function, library and thread.
 
     The unit is `s` for cpu-clock and task-clock (their period is in nanoseconds), the event's name for another
-    event with a period, and `samples` where there is none. Raises UnreadableReport for a file without samples.
+    event with a period, and `samples` if there is none. Raises UnreadableReport for a file without samples.
     """
     reader = ScriptStream()
     events = MergedEvents(reader.table)

@@ -282,7 +282,7 @@ def read_stat_csv(path: Path) -> Report:
 
 
 def _separator(first: Iterable[str]) -> str | None:
-    """Return the separator under which most lines are rows; None where there is none."""
+    """Return the separator under which most lines are rows; None if there is none."""
     candidates = [text for text in first if text and not text.startswith("#")]
     signs = {match[1] for match in map(_SIGN_BEHIND_VALUE.match, candidates) if match is not None}
     signs |= {sign for sign in _WITH_MORE if any(sign in text for text in candidates)}

@@ -144,7 +144,7 @@ def recording_step(request: RecordRequest) -> Step:
 def collect_report(request: RecordRequest) -> tuple[str, ...]:
     """Copy the simulation's report: of several processes the largest file.
 
-    Raises MachineError where there is none.
+    Raises MachineError if there is none.
     """
     files = sorted(callgrind_outputs(request.scratch / "callgrind"), key=lambda path: path.stat().st_size)
     if not files:

@@ -164,7 +164,7 @@ def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[
 class TraceRecording:
     """One run of a recording, as far as its exports describe it.
 
-    `run` is its entry in the table of contents (None where there is none), `target` the process that was
+    `run` is its entry in the table of contents (None if there is none), `target` the process that was
     profiled, `alignment` the part of it that counts. `exported` are the schemas that were exported with a table,
     whether it has rows or not. `pids` are the processes of the workload that said so themselves: what was
     launched may be a shell, and start them.
@@ -245,7 +245,7 @@ def submitted_work(work: Mapping[str, Any]) -> IntervalSet | None:
 
 
 def look_up(keys: Any, known: Any, values: Any) -> Any:
-    """Return for each of `keys` the first of `values` with that key in `known`; -1 where there is none."""
+    """Return for each of `keys` the first of `values` with that key in `known`; -1 if there is none."""
     import numpy as np
 
     if not len(known):

@@ -80,7 +80,7 @@ def cell_text(value: Value) -> str:
 
 
 def _parse_id(value: Value) -> int:
-    """Return an id of Metal in 63 bits; 0 where there is none (0, or all bits set)."""
+    """Return an id of Metal in 63 bits; 0 if there is none (0, or all bits set)."""
     if not isinstance(value, int) or value in (0, 0xFFFFFFFFFFFFFFFF, -1):
         return NO_ID
     return value & 0x7FFFFFFFFFFFFFFF

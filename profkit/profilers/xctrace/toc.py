@@ -69,7 +69,7 @@ class TraceRun:
 
     @property
     def target(self) -> Process | None:
-        """Return the process that was launched; None where none is named."""
+        """Return the process that was launched; None if none is named."""
         name, pid = self.process.get("name", ""), self.process.get("pid", "")
         if not (name or pid):
             return None

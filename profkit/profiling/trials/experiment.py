@@ -23,7 +23,7 @@ from profkit.profiling.trials.hypotheses import Experiment
 from profkit.profiling.trials.output import compare_outputs
 from profkit.runtime.passes.command import start_up_environment
 
-PROMISING = 0.95  # of the fastest plain run: else no pair is made
+PROMISING = 0.95  # of the fastest normal run: else no pair is made
 HARMFUL = 1.1  # times the slowest
 FLOOR = 0.02  # the relative change of a time that counts
 MAX_PAIRS = 20
@@ -142,7 +142,7 @@ class TrialRun:
         """Make pairs, which take `each` seconds, until they decide or the next would not fit.
 
         None where the four do not fit without which nothing can be decided: then none is made. Or where the first of
-        them show that the single run promised too much: a program's first plain run may have been a slow one.
+        them show that the single run promised too much: a program's first normal run may have been a slow one.
         """
         change, most = None, 0
         # What was faster once is worth the four pairs that can decide it, if they take no more than a minute.

@@ -180,7 +180,7 @@ class Bisection:
                     broken = self._commit(move.later)
                 second = versions.enter_context(self._version(broken, number))
                 change = self._run_pair(move, first, second, number)
-        except TooFewPairs:  # what is asked for cannot be had with any commit
+        except TooFewPairs:  # what is asked for is not available with any commit
             raise
         except (UsageError, WorkloadError) as fault:
             self._skip(broken, fault, good, number)

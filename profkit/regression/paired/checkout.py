@@ -1,7 +1,7 @@
 """Check out another commit of a repository beside the present one, and make it ready to run.
 
 Without a setup command it is a git worktree in a temporary folder, removed afterwards; with one it is kept in
-the user's cache folder, since building takes longer than measuring. If it cannot be had, NoCheckout says why.
+the user's cache folder, since building takes longer than measuring. If it is not available, NoCheckout says why.
 """
 
 from __future__ import annotations
@@ -402,7 +402,7 @@ def version_of(
 ) -> Iterator[Version]:
     """Yield the version of the commit `name` (a branch, a tag, a hash); None: the files as they are in `cwd`.
 
-    `command` is as it would be typed in `cwd`. Raises NoCheckout if the commit cannot be had there.
+    `command` is as it would be typed in `cwd`. Raises NoCheckout if the commit is not available there.
     """
     root, env = repository_of(cwd), env or {}
     if name is None:

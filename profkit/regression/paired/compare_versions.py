@@ -74,7 +74,7 @@ class VersionsResult:
 def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsResult:
     """Run both versions alternately and return what is different, and why.
 
-    Raises UsageError if a version cannot be had or runs the other's code, WorkloadError if one fails.
+    Raises UsageError if a version is not available or runs the other's code, WorkloadError if one fails.
     """
     with (
         TemporaryFolder("versions") as name,

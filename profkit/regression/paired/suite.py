@@ -108,7 +108,7 @@ def suite_outcome(workloads: Sequence[ComparedWorkload]) -> SuiteOutcome:
 def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool, strict: bool) -> int:
     """Return the exit code: 130 interrupted; 1 one regressed; 4 one failed; 3 this machine cannot run one.
 
-    2 a version of one cannot be had; 5 if nothing was decided at all, and with `strict` if any is open; else 0:
+    2 a version of one is not available; 5 if nothing was decided at all, and with `strict` if any is open; else 0:
     one noisy workload of several stops no merge. A workload that only the candidate has is no fault.
     """
     words = {_word_of(workload) for workload in workloads}

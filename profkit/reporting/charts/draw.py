@@ -155,7 +155,7 @@ def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, 
 
 
 def _free_place(words: str, x: float, used: list[tuple[float, float]]) -> float | None:
-    """Return the middle of words near `x`, on a line on which others have `used` places; None where there is no
+    """Return the middle of words near `x`, on a line on which others have `used` places; None if there is no
     room.
     """
     half = width(words) / 2

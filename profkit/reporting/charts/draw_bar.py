@@ -16,7 +16,7 @@ _ROOMS = {
 }  # pixels that the bar has at least where these letters show
 _MARGIN = 10.0
 _HALF = 0.5
-_READABLE = 14  # characters: of fewer nobody knows the place
+_READABLE = 14  # characters: with fewer the place cannot be recognized
 _SEEN = 0.03  # of the height: less is no difference that anybody sees
 _KEYS: dict[PartLook, tuple[tuple[str, str], ...]] = {
     "limited": (

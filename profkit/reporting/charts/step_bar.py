@@ -21,7 +21,7 @@ class StepPart:
     """A part of a bar: `share` (0..1) of its length.
 
     `needed` (0..1) of its time would be left at the hardware's limits; `busy` (0..1) is how near the busiest unit is to
-    its peak. Both count only where the part is `limited`: an idle part needs nothing, and of others nobody knows.
+    its peak. Both count only where the part is `limited`: an idle part needs nothing, and of others it is not known.
     """
 
     share: float

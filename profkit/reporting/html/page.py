@@ -107,7 +107,7 @@ def _rendered(view: View, *, inline: bool) -> str:
 
 @lru_cache
 def asset(name: str) -> str:
-    """Return a stylesheet or script of `assets/`, as it stands there; nothing where there is none of this name."""
+    """Return a stylesheet or script of `assets/`, as it stands there; nothing if there is none of this name."""
     path = FOLDER / "assets" / name
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 

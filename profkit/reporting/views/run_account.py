@@ -130,7 +130,7 @@ def _part(document: RunDocument, account: Account, number: int, whole: float) ->
         look = "unknown"
     elif row.kind == "idle" or (
         row.does in WAITS and row.does != "file"
-    ):  # of a file nobody knows what waits
+    ):  # of a file it is not known what waits
         look = "idle"
     limit = row_limit(row)
     said = [f"{percent_text(100 * share)}, {_time(row)}", ": ".join(filter(None, (place, what)))]

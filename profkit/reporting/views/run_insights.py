@@ -239,7 +239,7 @@ def _kernel_label(insight: Insight) -> str:
 
 
 def relative_path(file: str, folder: str) -> str:
-    """Return the file as seen from the workload's folder, or from the current one; as it is where it is in neither."""
+    """Return the file as seen from the workload's folder, or from the current one; unchanged if it is in neither."""
     file = file.replace("/./", "/")  # of `python ./train.py`
     for base in (folder, os.getcwd()):
         if base and file.startswith(base.rstrip("/") + "/"):
@@ -363,7 +363,7 @@ def _without_lines(document: RunDocument) -> str | None:
 
 
 def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
-    """Return what to type to have a value for the verdict; None where nobody knows."""
+    """Return what to type to have a value for the verdict; None if it is not known."""
     lines = backend_named(document.backend).tool_lines
     advice = verdict.advice[0] if verdict.advice else None
     code = verdict.cause.code if verdict.cause is not None else ""

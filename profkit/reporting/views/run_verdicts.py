@@ -338,7 +338,7 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
 
 
 def _value(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Text:
-    """Return the judged number with the source of the reading that holds it; empty where there is none."""
+    """Return the judged number with the source of the reading that holds it; empty if there is none."""
     reading = readings.get((verdict.metric, verdict.scope))
     if reading is not None and verdict.reason.code == "in-function" and reading.value != verdict.value:
         return verdict_span(verdict)

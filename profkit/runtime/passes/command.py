@@ -201,12 +201,12 @@ def _shell_code(words: tuple[str, ...]) -> list[list[str]]:
 
 
 def _from_script(words: Sequence[str], endings: tuple[str, ...] = _SCRIPTS) -> tuple[str, ...]:
-    """Return the words from the first one that is the name of a script; empty where none is."""
+    """Return the words from the first one that is the name of a script; empty if none is."""
     return next((tuple(words[at:]) for at, word in enumerate(words) if word.endswith(endings)), ())
 
 
 def _from_program(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words from the first one that is there as a program; empty where none is."""
+    """Return the words from the first one that is there as a program; empty if none is."""
     return next((tuple(words[at:]) for at, word in enumerate(words) if _starts_program(word)), ())
 
 

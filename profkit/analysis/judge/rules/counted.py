@@ -8,12 +8,12 @@ from profkit.core.types import CodeSpot, Hotspot, Profile, ProfileKind, RunDocum
 
 
 def profile_of(document: RunDocument, kind: ProfileKind) -> Profile | None:
-    """Return the profile of a kind; None where there is none."""
+    """Return the profile of a kind; None if there is none."""
     return next((one for one in document.profiles if one.kind == kind), None)
 
 
 def with_slashes(file: str | None) -> str:
-    """Return a path as it is written on Linux; empty where none is known."""
+    """Return a path as it is written on Linux; empty if none is known."""
     return (file or "").replace("\\", "/")
 
 

@@ -1,4 +1,4 @@
-"""Rules on what a kernel moves: sectors that nobody asked for, data that is not reused, bank
+"""Rules on what a kernel moves: sectors that were not requested, data that is not reused, bank
 conflicts, spills."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import Insight
 
 IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 32 threads
-# % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
+# % of the sectors that were not requested: an offset by one element wastes as many (4 of 5 are used)
 WASTED = 20
 MAJORITY = 0.5
 REUSED = 2.0  # loads of each byte: with fewer there is little to be used again

@@ -254,7 +254,7 @@ def _is_unaligned(kernel: KernelEvidence) -> bool:
 
 
 def _odd_dimension(kernels: Sequence[KernelEvidence]) -> int | None:
-    """Return the dimension of the products' operands that no 16 bytes divide; None where none is known, or
+    """Return the dimension of the products' operands that no 16 bytes divide; None if none is known, or
     several are.
     """
     of_products = [

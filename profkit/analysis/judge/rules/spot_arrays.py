@@ -60,7 +60,7 @@ LARGER = 2  # times as many elements in all singular vectors as in the matrix
 _SCALAR = re.compile(r"numpy\.(float|u?int|bool|complex|datetime|timedelta)\w*")
 _OF_ARRAYS = re.compile(r"numpy\.ndarray( of integers)?|pandas\.Series|torch\.Tensor")
 _NUMPY = re.compile(r"/numpy/(?!random/|testing/|f2py/)[^:]*\.py$")
-# Functions that take a list for an array of numbers; of others, nobody knows what a list holds.
+# Functions that take a list for an array of numbers; of others, it is not known what a list holds.
 _OF_NUMBERS = re.compile(
     r"numpy\.(a?mean|average|median|std|var|sum|prod|a?max|a?min|argmax|argmin|clip|dot|cross|percentile|quantile"
     r"|linalg\.norm|diff|cumsum|sqrt|abs|round)"

@@ -129,7 +129,7 @@ def blocked_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _coroutine_above(document: RunDocument, spot: CodeSpot) -> str:
-    """Return the coroutine that most of a place's time in the main thread is spent under; empty where there is none.
+    """Return the coroutine that most of a place's time in the main thread is spent under; empty if there is none.
 
     Empty as well where no other coroutine was seen, and none was ready to run: then nobody waits for the loop.
     """
@@ -481,7 +481,7 @@ def _handing_over(document: RunDocument) -> Place | None:
 
 
 def _tasks_of(document: RunDocument) -> int:
-    """Return how many tasks were handed over one by one, as cProfile counted; 0 where nobody knows."""
+    """Return how many tasks were handed over one by one, as cProfile counted; 0 if it is not known."""
     counted = profile_of(document, "own-time")
     calls = [
         one.calls or 0
@@ -498,7 +498,7 @@ _MAKES_PROCESSES = (
 
 
 def _pools_of(document: RunDocument) -> int:
-    """Return how many pools of processes were made, as cProfile counted; 0 where nobody knows."""
+    """Return how many pools of processes were made, as cProfile counted; 0 if it is not known."""
     counted = profile_of(document, "own-time")
     return sum(
         one.calls or 0

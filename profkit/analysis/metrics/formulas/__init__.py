@@ -55,7 +55,7 @@ def has_formulas(tool: str) -> bool:
 
 @lru_cache(maxsize=16)
 def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
-    """Return the table of `tool` for `chip` (intel, amd, arm, generic); without a chip, for a report of anybody's.
+    """Return the table of `tool` for `chip` (intel, amd, arm, generic); without a chip, for any report.
 
     Event names differ between vendors, so an unknown report is read with all of them. Only where vendors mean
     different things by one name (`cache-misses`) a formula needs its chip to be known.

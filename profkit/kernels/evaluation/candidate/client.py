@@ -183,7 +183,7 @@ class KernelProcess:
         self._has_changed = False
         if foreign := self.memory.foreign(addresses):
             self._ask({"ask": "export", "addresses": foreign}, self._open_segments)
-        if self._has_changed:  # nobody knows what else it has given back
+        if self._has_changed:  # it is not known what else it has given back
             self.memory.forget()
             self.introduce(addresses)
         return self._has_changed

@@ -146,7 +146,7 @@ class CudaJudgeMemory(JudgeMemory):
         self._is_lost = False
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
-        """Return a part of the memory as a tensor with a storage of its own."""
+        """Return a part of the memory as a tensor with its own storage."""
         return tensor_at(self._own.value + offset, size)
 
     def address_of(self, storage: Tensor) -> tuple[int, int]:
@@ -273,7 +273,7 @@ class CudaKernelMemory(KernelMemory):
         self._gate = DeviceGate(self._driver, int(str(description["gate"])))
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
-        """Return a part of the memory as a tensor with a storage of its own."""
+        """Return a part of the memory as a tensor with its own storage."""
         return tensor_at(self.base + offset, size)
 
     @contextmanager

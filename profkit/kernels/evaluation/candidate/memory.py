@@ -70,7 +70,7 @@ class JudgeMemory:
         self._pid, self._base = pid, base
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
-        """Return a part of the memory as a tensor with a storage of its own: nothing reaches beyond it."""
+        """Return a part of the memory as a tensor with its own storage: nothing reaches beyond it."""
         return _bytes_at(self._arena, offset, size)
 
     def address_of(self, storage: Tensor) -> tuple[int, int]:
@@ -143,7 +143,7 @@ class KernelMemory:
         self.base = self.bytes_at(0, 1).data_ptr()  # its address
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
-        """Return a part of the memory as a tensor with a storage of its own."""
+        """Return a part of the memory as a tensor with its own storage."""
         return _bytes_at(self._arena, offset, size)
 
     def fill_new(self, *, filled: bool) -> AbstractContextManager[None]:

@@ -191,7 +191,7 @@ class _Handler:
     def _trace(self) -> dict[str, Any]:
         """Call the kernel on every slot; return device seconds by kernel name, from torch's profiler (CUPTI).
 
-        This is done in a process of its own: a process that was traced once launches a little more slowly from then
+        This is done in a separate process: a process that was traced once launches a little more slowly from then
         on.
         """
         torch = self._torch

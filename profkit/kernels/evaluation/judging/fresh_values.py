@@ -47,7 +47,7 @@ def shares_of_checks(device: torch.device) -> Shares:
 
 
 def device_of(tensors: Sequence[Tensor]) -> torch.device:
-    """Return the device of the first tensor; the CPU where there is none."""
+    """Return the device of the first tensor; the CPU if there is none."""
     return tensors[0].device if tensors else torch.device("cpu")
 
 

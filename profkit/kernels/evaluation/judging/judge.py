@@ -382,7 +382,7 @@ class Judge:
         return max(by_flops, by_bytes) or None
 
     def _process(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> KernelProcess:
-        """Create a kernel process of that source, with a log of its own."""
+        """Create a kernel process of that source, with its own log."""
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
@@ -404,7 +404,7 @@ def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> Te
 def _raised(result: TestResult, error: KernelError, status: TestStatus) -> TestResult:
     """Return the result of a kernel, or a file, that raised an exception.
 
-    It is not run for lack of a GPU only where there is none.
+    It is not run for lack of a GPU only if there is none.
     """
     if error.needs_gpu and not torch.cuda.is_available():
         return replace(result, status="not-run", reason=Fact("needs-gpu"))

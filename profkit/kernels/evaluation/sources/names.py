@@ -84,7 +84,7 @@ def encode_name(name: str) -> str:
 
 
 def folder_meaning(folder: str) -> NameMeaning | None:
-    """Return the overload or operation that a folder is named after; None where there is none."""
+    """Return the overload or operation that a folder is named after; None if there is none."""
     return _encoded().get(folder)
 
 
@@ -141,7 +141,7 @@ def near_names(name: str) -> str:
 
 
 def find_operator(name: str) -> Any:
-    """Return torch's own object of an overload (`add.Tensor`). Raises LookupError where there is none."""
+    """Return torch's own object of an overload (`add.Tensor`). Raises LookupError if there is none."""
     import torch
 
     operation, _, overload = name.partition(".")
@@ -169,7 +169,7 @@ class OperationDescription:
 
 
 def describe_operation(name: str) -> OperationDescription:
-    """Describe an overload (`add.Tensor`) as PyTorch declares it. Raises LookupError where there is none."""
+    """Describe an overload (`add.Tensor`) as PyTorch declares it. Raises LookupError if there is none."""
     operation = find_operator(name)
     base, _, overload = name.partition(".")
     return OperationDescription(name, str(operation._schema), main_overload(base) == overload)
@@ -338,7 +338,7 @@ def _order(file: Path) -> tuple[int, str]:
 def choose_file(folder: Path) -> Path:
     """Return the kernel file of a folder: the one its summary calls correct, else the highest number.
 
-    Raises LoadError where there is none.
+    Raises LoadError if there is none.
     """
     files = kernel_files(folder)
     if not files:

@@ -67,11 +67,11 @@ class KernelSource:
         return operation in self._places
 
     def load(self, operation: str) -> Kernel:
-        """Load the kernel. Raises LoadError where there is none, or whatever its file raises."""
+        """Load the kernel. Raises LoadError if there is none, or whatever its file raises."""
         raise LoadError(f"there is no kernel for {operation}")
 
     def where(self, operation: str) -> str:
-        """Return the file of the kernel, or its name in a package; empty where there is none."""
+        """Return the file of the kernel, or its name in a package; empty if there is none."""
         return self._places.get(operation, "")
 
     def operations(self) -> tuple[str, ...]:

@@ -331,7 +331,7 @@ def record_operations(command: Sequence[str], out: Path, tick: Callable[[float],
         if environment is None:
             why = fact_text(Fact.of(reason or "no-command", program=command[0]))
             raise UsageError(f"the program's operations cannot be seen: {why}", "-- python train.py")
-        # The user's program, and its first run: nobody knows how long it takes.
+        # The user's program, and its first run: it is not known how long it takes.
         outcome = run(command, env=environment, timeout=None, tick=tick)
         if not outcome.ok:
             last = next(reversed(outcome.output_tail.strip().splitlines()), "")

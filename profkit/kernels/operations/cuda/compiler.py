@@ -89,7 +89,7 @@ def first_error_first(log: str) -> str:
 
 @lru_cache(maxsize=1)
 def load_compiler() -> Compiler:
-    """Load NVRTC as torch brings it or as it is installed. Raises Unavailable where there is none."""
+    """Load NVRTC as torch brings it or as it is installed. Raises Unavailable if there is none."""
     for place in library_names():
         try:
             return Compiler(place)

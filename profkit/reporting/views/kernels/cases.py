@@ -42,7 +42,7 @@ _SPEED_WORDS: Mapping[SpeedWord, str] = {
 
 
 def ratio(value: float | None) -> str:
-    """Return a speed-up: `1.62 x`; `-` where there is none."""
+    """Return a speed-up: `1.62 x`; `-` if there is none."""
     return format_quantity(value, "x")
 
 
@@ -54,7 +54,7 @@ def range_text(low: float | None, high: float | None) -> str:
 
 
 def speedup_text(speedup: MeanSpeedup | Speedup | None) -> str:
-    """`1.32 x (1.21-1.44, FASTER)`; `-` where there is none. Without interval and word a speed-up says nothing."""
+    """`1.32 x (1.21-1.44, FASTER)`; `-` if there is none. Without interval and word a speed-up says nothing."""
     if speedup is None:
         return "-"
     value = speedup.median if isinstance(speedup, Speedup) else speedup.value
@@ -74,7 +74,7 @@ def short_name(name: str) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share (0..1): `85.7 %`; `-` where there is none."""
+    """Return a share (0..1): `85.7 %`; `-` if there is none."""
     return "-" if share is None else f"{format_percent(100 * share)} %"
 
 

@@ -315,7 +315,7 @@ def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
 
 # ---------------------------------------------------------------- what is not known
 
-# What most kernels and devices do not have, and nobody misses: no word where there is none of it.
+# What most kernels and devices do not have, and nobody misses: no word if there is none of it.
 _RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
 
 

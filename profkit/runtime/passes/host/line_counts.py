@@ -354,7 +354,7 @@ class LineCounter:
 def _value_at(path: list[str], known: dict[str, object], outside: dict[str, object]) -> object:
     """Return what a name holds, or an attribute or an element below it; no code of the program runs for it.
 
-    `path`: `["self", ".weights", "[0]"]`, `["batch", "['x']"]`. Itself where there is none.
+    `path`: `["self", ".weights", "[0]"]`, `["batch", "['x']"]`. Itself if there is none.
     """
     name, *rest = path
     value = known[name] if name in known else outside.get(name, _Missing)

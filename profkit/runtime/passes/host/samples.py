@@ -527,7 +527,7 @@ class StackSampler:
     def _note_wait(
         self, state: _ThreadState, native: int, wall: float, frame: FrameType, *, certain: bool
     ) -> str:
-        """Count what a thread waits for, and return it; nothing where it runs, or nobody knows.
+        """Count what a thread waits for, and return it; nothing where it runs, or it is not known.
 
         `certain`: it ran lately, so only what is never a moment's stop on the way, as the lock that we hold is, counts.
         """

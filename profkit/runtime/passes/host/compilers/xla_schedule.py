@@ -145,7 +145,7 @@ class ModuleText:
         return "\n".join(self._bodies.get(name, ()))
 
     def computation(self, name: str) -> Computation:
-        """Return the instructions of a computation, in order; empty where there is none of that name."""
+        """Return the instructions of a computation, in order; empty if there is none of that name."""
         if name not in self._read:
             read = (_instruction(line) for line in self._bodies.get(name, ()))
             self._read[name] = {one.name: one for one in read if one is not None}
@@ -185,9 +185,9 @@ def _closing(line: str, start: int) -> int:
 class ScheduledLaunch:
     """One instruction that launches, as it is written into the file.
 
-    `runs`: "xla" (a kernel of its name), "cublas", "nccl", or "?": nobody knows which and how many. `group`: the same
+    `runs`: "xla" (a kernel of its name), "cublas", "nccl", or "?" if it is not known which and how many. `group`: the same
     number for all that compute the same: XLA compiles one of them, and all have its name in a trace. `loop`: which loop
-    it is in, 0 in none, and how often that turns, 0 where nobody knows.
+    it is in, 0 in none, and how often that turns, 0 if it is not known.
     """
 
     kernel: str
