@@ -252,7 +252,7 @@ class RunEvidence:
         return self.busy if self.busy is not None else 1.0
 
     def gain(self, share: float, bound: str) -> Gain:
-        """At most that share of the whole time."""
+        """Return a gain of at most that share of the whole time."""
         return Gain(share, self.time_name, bound)
 
     @property
@@ -291,7 +291,7 @@ class RunEvidence:
 
 
 def looping_call(run: RunEvidence, place: Place) -> Place:
-    """From a place outwards: the last line in a loop, which calls all the rest."""
+    """Return the last line in a loop on the way outwards from a place; it calls all the others."""
     found = place
     calling = [one for sampled in run.document.sampled if not sampled.native for one in sampled.outer]
     for outer, here in outwards(run, place):

@@ -96,7 +96,7 @@ def hot_spots(document: RunDocument) -> tuple[CodeSpot, ...]:
 
 
 def _device_spots(document: RunDocument) -> tuple[list[CodeSpot], float]:
-    """Of a program whose host was not sampled, what its devices do: kernels by the line that they belong to."""
+    """Return what the devices of a program did whose host was not sampled: kernels by the line that they belong to."""
     trace, split = document.trace, document.time_split
     if trace is None or split is None or document.metal is not None or split.wall <= 0:
         return [], 0.0
@@ -159,7 +159,7 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Cod
 
 
 def outer_spots(document: RunDocument) -> list[CodeSpot]:
-    """Lines that call functions of the program, each with all that is below it: shares of the same time as the places.
+    """Return lines that call functions of the program, with everything below: shares of the same time as the places.
 
     What runs in other threads counts while the main one waits.
     """
@@ -243,7 +243,7 @@ def _rows(sampled: SampledTime) -> list[_Row]:
 
 
 def _one_at_a_time(sampled: SampledTime) -> bool:
-    """Whether other threads took a good part of the time, and all threads together no more than one processor."""
+    """Return whether other threads took a good part of the time, and all threads together at most one processor."""
     others = sum(one.other_cpu for one in sampled.lines if not one.processes)
     return others >= SURE * sampled.wall and sampled.cpu <= ONE_PROCESSOR * sampled.wall
 
@@ -256,13 +256,15 @@ def _add_starved(line: LineSamples, kinds: dict[str, float]) -> None:
 
 
 def _polls(line: LineSamples) -> bool:
-    """Whether the main thread sleeps there in a loop: until others are done, where others of the program work."""
+    """Return whether the main thread sleeps there in a loop: until others of the program are done."""
     code = line.code
     return code is not None and bool(code.find("sleep") and code.find("while") and not code.find("coroutine"))
 
 
 def _working(line: LineSamples) -> float:
-    """Wall seconds in which other threads and processes worked in a line, or would have had they had a processor."""
+    """Return the wall seconds in which other threads and processes worked in a line, or waited for a processor to do
+    so.
+    """
     runnable = line.other_wall - sum(line.other_waits.values())
     return max(line.other_cpu, runnable) if line.other_cpu > RUNS * line.other_wall else line.other_cpu
 
@@ -306,7 +308,8 @@ def _computing(line: LineSamples) -> SpotKind:
 def _groups(
     rows: Sequence[_Row], whole: float, apart: Callable[[LineSamples], bool] = lambda _: False
 ) -> list[list[_Row]]:
-    """Lines that are one place each: what takes a twentieth of the `whole`, what calls a library, what waits.
+    """Return the lines that form one place each: those with a twentieth of `whole`, those that call a library, and
+    waits.
 
     A line that is `apart` is one if it takes a hundredth.
 
@@ -663,7 +666,7 @@ def imported_lines(imports: Profile) -> list[tuple[CodeLine, str, float]]:
 
 
 def _seconds_of(document: RunDocument, sampled: SampledTime) -> float:
-    """Wall seconds of the run without samples, where the whole of it counts; else as it was sampled."""
+    """Return the wall seconds of the run without sampling, if all of it counts; else those of the sampled run."""
     timings, split = document.timings, document.time_split
     whole = split is not None and (not timings or timings[0].kind == "process")
     return split.wall if split is not None and whole else sampled.wall

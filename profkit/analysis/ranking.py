@@ -26,7 +26,7 @@ def guide_records(document: SweepDocument) -> list[dict[str, Any]]:
 
 
 def guide_record(result: CaseResult, document: SweepDocument) -> dict[str, Any]:
-    """One case.
+    """Return the record of one case.
 
     time_ms: median time of a call in ms. memory_mb: most memory during a call in 10^6 bytes. inference_speed: calls per
     second, 1000 / time_ms. throughput_gbps: 10^9 bytes per second, of those that a call must move at least.
@@ -66,7 +66,7 @@ def guide_record(result: CaseResult, document: SweepDocument) -> dict[str, Any]:
 
 
 def throughput(result: CaseResult) -> float:
-    """Bytes per second that the operation must move at least; 0.0 where it was not timed."""
+    """Return the bytes per second that the operation must move at least; 0.0 if it was not timed."""
     return (result.bytes or 0.0) / result.median if result.median else 0.0
 
 
@@ -100,12 +100,12 @@ class ComparisonGroup:
 
     @property
     def title(self) -> str:
-        """`LayerNorm forward float32`."""
+        """Return `LayerNorm forward float32`."""
         return f"{self.operation} {self.direction} {self.dtype}"
 
     @property
     def implementations(self) -> tuple[str, ...]:
-        """In the order of the sweep."""
+        """Return the implementations in the order of the sweep."""
         return tuple(dict.fromkeys(result.implementation for result in self.results))
 
     @property
@@ -218,7 +218,10 @@ def _time_interval(result: CaseResult) -> Interval:
 
 
 def _half_width(result: CaseResult) -> float:
-    """Of its interval, as a share of the median. Of samples too few for one the farthest; of one that is not known."""
+    """Return the half-width of the interval as a share of the median.
+
+    If there are too few samples for one, it is the distance of the farthest; for one sample it is not known.
+    """
     if result.half_width is not None:
         return result.half_width
     centre = result.median or 0.0

@@ -117,7 +117,7 @@ class AttachedNative(Attached):
 
     @property
     def _switches(self) -> bool:
-        """Whether it is noted when threads wait: of longer recordings that is too much."""
+        """Return whether it is noted when threads wait: of longer recordings that is too much."""
         return self.perf.switches_ok and self.seconds <= LONGEST_SWITCHED
 
     def look(self, pids: Iterable[int]) -> None:  # noqa: ARG002

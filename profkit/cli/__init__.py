@@ -47,7 +47,7 @@ _last_interrupt = float("-inf")
 
 
 def _interrupt_once(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    """Ctrl-C, once: an impatient second one must not cut off the answer to the first."""
+    """Raise KeyboardInterrupt for the first Ctrl-C only: a second one must not cut off the answer to the first."""
     global _last_interrupt
     now = time.monotonic()
     if now - _last_interrupt > BURST_SECONDS:
@@ -99,7 +99,7 @@ def _explain_os_error(error: OSError) -> MachineError:
 
 
 def _make_streams_tolerant() -> None:
-    """No character and no closed stream (`>&-`) may cost a result: what cannot be shown is escaped."""
+    """Escape characters that a stream cannot show, and replace closed streams (`>&-`), so that no result is lost."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -176,7 +176,7 @@ def _fault_text(fault: ProfkitError, code: int) -> str:
 
 
 def print_fault(fault: ProfkitError) -> None:
-    """One sentence on standard error, and the line that fixes it."""
+    """Print a fault as one sentence on standard error, with the line that fixes it."""
     from profkit.reporting.plain_text import disarm_commands, text_for_others
 
     first, *said = fault.message.split("\n")  # what a workload printed, or a file that is called so

@@ -239,7 +239,7 @@ class _Show:
     def show(
         self, found: Comparison | ComparedSuite, whole: View, short: View, *, in_step: bool = True
     ) -> None:
-        """One comparison or several; `in_step`: GitHub's summary and annotations are written, too."""
+        """Print one comparison or several; with `in_step` also GitHub's summary and annotations."""
         from profkit.reporting import json
         from profkit.reporting.forges import annotations_in_step, append_summary, summary_file
         from profkit.reporting.plain_text import disarm_commands, text_for_others
@@ -270,7 +270,7 @@ def _compare_runs(asked: CompareOptions) -> Comparison:
 
 
 def _compare_evaluations(asked: CompareOptions) -> Comparison | None:
-    """None where not both are evaluations."""
+    """Compare two evaluations; None if not both are evaluations."""
     from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
     from profkit.regression.compare import compare_evaluations
 
@@ -281,7 +281,7 @@ def _compare_evaluations(asked: CompareOptions) -> Comparison | None:
 
 
 def exit_code(comparison: Comparison, *, strict: bool) -> int:
-    """1 regressed; 5 ambiguous or refused, with `strict` also where a metric that decides is open; else 0."""
+    """Return 1 for regressed, 5 for ambiguous or refused or, if `strict`, an undecided deciding metric, else 0."""
     from profkit.regression.compare import deciding_changes
 
     if comparison.outcome == "regressed":
@@ -301,7 +301,7 @@ def _metrics(names: list[str]) -> tuple[str, ...]:
 
 
 def parse_share(text: str | None) -> float | None:
-    """`2%`, `2 %` and `0.02` as 0.02. Raises UsageError for what is no share between 0 and 1."""
+    """Return `2%`, `2 %` and `0.02` as 0.02. Raises UsageError for what is no share between 0 and 1."""
     from profkit.core.errors import UsageError
 
     if text is None:

@@ -219,7 +219,7 @@ def evaluate(
 
 
 def exit_code(document: EvaluationDocument) -> int:
-    """1 where a kernel failed, 4 where a test was lost, 3 where one needs what this machine has not, else 0."""
+    """Return 1 if a kernel failed, 4 if a test was lost, 3 if one needs what this machine lacks, else 0."""
     statuses = {result.status for result in document.results}
     if statuses - {"passed", "skipped", "not-run", "lost"}:
         return 1

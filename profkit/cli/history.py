@@ -320,7 +320,7 @@ def _say(text: str) -> None:
 
 
 def _minute(started: str) -> str:
-    """`2026-11-20 05:47` of an ISO 8601 time."""
+    """Return `2026-11-20 05:47` of an ISO 8601 time."""
     return started[:16].replace("T", " ")
 
 

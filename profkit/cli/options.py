@@ -446,7 +446,7 @@ def _first_finding(document: RunDocument, text: str, output: OutputFormat) -> st
 
 
 def _judged_kernels(document: RunDocument, source: Path | None, *, digest: bool) -> View | None:
-    """Of an evaluation its own view, of a sweep its `digest`; else None."""
+    """Return the view of an evaluation, or the `digest` of a sweep; else None."""
     from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
 
     if source is not None and is_evaluation(source):

@@ -103,7 +103,7 @@ def of_run(run: Run, id: str, part: str | None = None, start: int = 0, root: Pat
 
 
 def of_comparison(found: Comparison) -> CompareAnswer:
-    """Outcome, reason and changes of two versions or runs."""
+    """Return outcome, reason and changes of two versions or runs."""
     changes = [
         _row(
             _of(change, "metric", "word", "course", "unit", "ratio", "low", "high"),
@@ -224,7 +224,7 @@ def _as_json(answer: dict[str, Any]) -> str:
 
 
 def _fitted(answer: Answer, total: dict[str, int]) -> Answer:
-    """Without the last rows, as many as do not fit; `more` counts what of `total` is not known."""
+    """Return the answer without the last rows that do not fit; `more` counts the missing ones of `total`."""
     while True:
         more = {name: left for name, n in total.items() if (left := n - len(getattr(answer, name)))}
         answer = replace(answer, more=more)

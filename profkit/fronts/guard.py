@@ -60,7 +60,9 @@ _ALONE = re.compile(r"-\w*[IP]")  # no module of the folder is found
 
 
 def programs_of(command: Sequence[str]) -> list[int]:
-    """Which words are programs: the first one, and each that a known program before it starts: `nice -n 5 python`."""
+    """Return which words are programs: the first one, and each that a known program before it starts: `nice -n 5
+    python`.
+    """
     places = [0]
     while (options := _options_of(_LAUNCHERS, command[places[-1]])) is not None:
         begin = places[-1] + 1
@@ -119,7 +121,9 @@ def _is_file(words: Sequence[str], folder: Path, root: Path) -> bool:
 
 
 def _is_module(words: Sequence[str], count: int, folder: Path, root: Path) -> bool:
-    """Whether `-m MODULE` follows the options, of a module in the folder, or of one that is known to run a file."""
+    """Return whether `-m MODULE` follows the options, of a module in the folder, or of one that is known to run a
+    file.
+    """
     found = _MODULE.match("".join(f"{word}\0" for word in words[count:]))
     if found is None:
         return False

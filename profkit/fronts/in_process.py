@@ -221,12 +221,12 @@ def _ending(error: BaseException | None) -> tuple[RunState, str | None]:
 
 @overload
 def profile(name: F) -> F:
-    """As a decorator without arguments."""
+    """Declare the use as a decorator or a block."""
 
 
 @overload
 def profile(name: str | None = None, *, show: bool = True, every: int | None = None) -> Profiling:
-    """As a block, and as a decorator with a name."""
+    """Declare the use as a decorator or a block."""
 
 
 def profile(name: F | str | None = None, *, show: bool = True, every: int | None = None) -> F | Profiling:

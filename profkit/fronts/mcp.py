@@ -84,9 +84,9 @@ class Tools:
         budget: float = 30.0,
         depth: Depth = "quick",
     ) -> Annotated[CallToolResult, RunAnswer]:
-        """Run a command (its words, no shell): where the time goes, what to change, and the most that can be won.
+        """Profile a command (its words, no shell): where the time goes, what to change, and how much that could save.
 
-        More depth, and a larger budget (seconds), has counters: gate, standard, full.
+        The depths gate, standard and full add counters, and need a larger budget (seconds).
         """
         folder, words = self._folder(cwd), tuple(command)
         self._check(words, folder)
@@ -121,11 +121,12 @@ class Tools:
         force: bool = False,
         cause: bool = False,
     ) -> Annotated[CallToolResult, CompareAnswer]:
-        """Is it faster or slower, and is that real? `command`: the commit `base` and the files as they are in turn.
+        """Compare two versions or two runs: is one faster or slower, and is that real?
 
-        Or `baseline` and `candidate`: two runs (each the `id` of an answer) or reports; with `force` also where they
-        are of other work. `cause` also looks for the reason. `metric` is the only one that decides, and `floor` the
-        smallest change that counts ("2%").
+        With `command`, runs of the commit `base` and of the working tree alternate. Or give `baseline` and `candidate`:
+        two runs (each the `id` of an answer) or reports; with `force` even if they did different work. `cause` also
+        searches for the reason. `metric` is then the only one that decides, and `floor` the smallest change that
+        counts ("2%").
         """
         folder, options = self._folder(cwd), ["--metric", metric] if metric else []
         if floor and not re.fullmatch(r"\d{1,2}(\.\d+)? ?%", floor):
@@ -159,7 +160,7 @@ class Tools:
     ) -> Annotated[CallToolResult, RunAnswer]:
         """Return what is in a run or any profiler's report: `path` is the `id` of an answer, or a file.
 
-        Of a `part` (hot_spots, insights, verdicts, readings) all rows from `start` on.
+        With `part` (hot_spots, insights, verdicts, readings), return all of its rows from `start` on.
         """
         if part is not None and part not in PARTS:
             raise _error(f"there is no part {part!r}", f"part: {', '.join(PARTS)}")
@@ -168,7 +169,7 @@ class Tools:
         return _result(answers.of_run(run, self._id(file), part, max(0, start), self._root))
 
     async def check(self, path: str, targets: str | None = None) -> Annotated[CallToolResult, RunAnswer]:
-        """Judge a run or a report by the default targets, or by those of a YAML file: the worst first.
+        """Check a run or a report against the default targets, or those of a YAML file, the worst first.
 
         `path` is the `id` of an answer, or a file.
         """
@@ -177,7 +178,7 @@ class Tools:
         return _result(answers.of_run(run, self._id(file), "verdicts"))
 
     async def doctor(self, backend: str = "auto") -> Annotated[CallToolResult, DoctorAnswer]:
-        """Return what this machine can measure (about ten seconds), and the line that fixes what it cannot."""
+        """Return what this machine can measure, and how to fix what it cannot; takes about ten seconds."""
         return _result(answers.of_checks(await _in_thread(lambda: diagnose(backend))))
 
     # ------------------------------------------------------------ what may be done

@@ -55,7 +55,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def _of_nobody(parser: pytest.Parser, words: Sequence[str]) -> set[str]:
-    """Which of the two options are among these words of a command line and belong to no plugin and no conftest.
+    """Return which of the two options are among these words of a command line and belong to no plugin and no conftest.
 
     Only they are ever added: where two have an option of one name, pytest does not start.
     """
@@ -127,4 +127,4 @@ class _Fault:
         raise pytest.UsageError(self._sentence)
 
     def abandon(self) -> None:
-        """Nothing has begun."""
+        """Do nothing, because nothing has begun."""

@@ -139,7 +139,7 @@ class PartSampler(StackSampler):
 
 
 def _seconds_used() -> tuple[float, float]:
-    """Processor time of the process and of the children that it waited for; time of its threads in a queue."""
+    """Return processor seconds of the process and its ended children, and the seconds of its threads in a queue."""
     from profkit.core.process_tree import seconds_queued
 
     times = os.times()
@@ -147,7 +147,7 @@ def _seconds_used() -> tuple[float, float]:
 
 
 def cell_of(file: str) -> str | None:
-    """`cell [12]` for the file that IPython calls the code of In [12]; None for any other."""
+    """Return `cell [12]` for the file that IPython calls the code of In [12]; None for any other."""
     shell = ipython_shell()
     known = shell.compile.format_code_name(file) if shell is not None else None
     number = "".join(filter(str.isdigit, known[1])) if known is not None else ""

@@ -73,7 +73,7 @@ def _asv_fixture(name: str) -> SimpleNamespace:
 
 
 def _pedantic(self: Any, target: Any, args: Any = (), kwargs: Any = None, **more: Any) -> Any:
-    """Its rounds as they are: what `setup` prepares may be used up by a call."""
+    """Run the given rounds unchanged: a call may use up what `setup` prepares."""
     self._mode = "benchmark.pedantic(...)"
     setup, teardown, iterations = more.get("setup"), more.get("teardown"), more.get("iterations", 1)
     warm, result = more.get("warmup_rounds", 0), None

@@ -93,7 +93,7 @@ def note_text(fact: Fact | None) -> str:
 
 
 def percent_text(part: float) -> str:
-    """0.02 as `2 %`."""
+    """Return 0.02 as `2 %`."""
     return f"{100 * part:.3g} %"
 
 
@@ -132,7 +132,7 @@ class _Words(Formatter):
         return super().get_value(key, args, kwargs)
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """As the part behind the colon says."""
+        """Format a field as the part after the colon says."""
         if isinstance(value, str):
             return self._name(value, format_spec)
         if format_spec.startswith("#"):
@@ -198,7 +198,7 @@ def _quality(names: Mapping[str, str], numbers: Mapping[str, float]) -> str:
 
 
 def field_title(name: str) -> str:
-    """Of a field of comparability."""
+    """Return the title of a field of comparability."""
     field = all_fields().get(name)
     return field.title if field is not None else name
 
@@ -229,7 +229,7 @@ def _movement(unit: str, numbers: Mapping[str, float]) -> str:
 
 
 def _relative(before: float, after: float) -> str:
-    """`12.3 % more`, `8 % less`, `2.4 times as much`."""
+    """Return `12.3 % more`, `8 % less`, `2.4 times as much`."""
     if before <= 0:
         return "more"
     part = after / before - 1

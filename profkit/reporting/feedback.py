@@ -216,7 +216,7 @@ def _times(decided: Sequence[TestResult]) -> Iterator[str]:
 
 
 def describe_speed(speedup: Speedup) -> str:
-    """`0.509 times as fast as PyTorch (0.435 to 0.564): SLOWER`."""
+    """Return `0.509 times as fast as PyTorch (0.435 to 0.564): SLOWER`."""
     low, middle, high = (format_figures(value) for value in (speedup.low, speedup.median, speedup.high))
     between = f"{low} to {high}" if speedup.pairs > 1 else "no interval"
     return f"{middle} times as fast as PyTorch ({between}): {speedup.word}"

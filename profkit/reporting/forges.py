@@ -99,9 +99,9 @@ def annotation_lines(view: View) -> str:
 
 
 def _command(level: str, title: str, text: str, path: str = "", line: int = 0) -> str:
-    """`::error title=...::...` as the runner reads it.
+    """Return `::error title=...::...` as the runner reads it.
 
-    >>> _command("error", "a: b, 100 %", "first\\nsecond")
+    >>> _command("error", "a: b, 100 %", "first\nsecond")
     '::error title=a%3A b%2C 100 %25::first%0Asecond'
     >>> _command("error", "slower", "text", "a,b.py", 3)
     '::error file=a%2Cb.py,line=3,title=slower::text'

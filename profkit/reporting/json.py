@@ -107,7 +107,7 @@ def trend_of_file(trend: Trend, path: str) -> str:
 
 
 def trend_fields(trend: Trend) -> dict[str, Json]:
-    """One trend: whose it is, its points, its epochs, and the changes with the ratio that each makes."""
+    """Return one trend: what it is of, its points, its epochs, and the changes with their ratios."""
     series = trend.series
     return {
         "workload": series.key.workload,

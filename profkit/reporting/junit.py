@@ -89,7 +89,7 @@ def _document(suites: Sequence[CaseList], unknown: str) -> str:
 
 
 def _why(case: Case, state: str) -> dict[str, str]:
-    """Message and type; what is skipped has no type (Ant's schema), so its kind stands in the message."""
+    """Return message and type; a skipped case has no type (Ant's schema), so its kind is in the message."""
     if state == "skipped":
         return {"message": _line(": ".join(filter(None, (case.kind, case.message))), LONGEST_MESSAGE)}
     return {"message": _line(case.message, LONGEST_MESSAGE), "type": _name(case.kind or state)}
@@ -114,7 +114,7 @@ def _seconds(value: float) -> str:
 
 
 def _stamp(started: str) -> str:
-    """UTC without its zone, which Ant's schema does not allow."""
+    """Return the time in UTC without its zone, which Ant's schema does not allow."""
     try:
         when = datetime.fromisoformat(started.replace("Z", "+00:00"))
     except ValueError:

@@ -35,7 +35,7 @@ _LINKED = re.compile(r"@|#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown and HTML show as it is, on one line."""
+    """Escape text so that Markdown and HTML show it unchanged, on one line."""
     text = _SPECIAL.sub(r"\\\1", text_for_others(text))
     text = re.sub(r"[&<>]", lambda match: _HTML[match[0]], text)
     text = _LINKED.sub(lambda match: match[0] + _NOTHING, text)
@@ -43,7 +43,7 @@ def escape_markdown(text: str) -> str:
 
 
 def inline_code(text: str) -> str:
-    """Text as a code span, fenced by more backticks than it holds in a row."""
+    """Return text as a code span, fenced by more backticks than it contains in a row."""
     text = text_for_others(text)
     fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
@@ -58,7 +58,7 @@ def grid_of(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequ
 
 
 def escape_summary(text: str) -> str:
-    """Text as it stands within a line of HTML, where Markdown is not read and a backslash would be seen."""
+    """Escape text for a line of HTML, where Markdown is not read and a backslash would be visible."""
     text = re.sub(r"[&<>]", lambda match: _HTML[match[0]], text_for_others(text))
     return _LINKED.sub(lambda match: match[0] + _NOTHING, text)
 

@@ -105,7 +105,7 @@ def reading_span(reading: Reading, text: str | None = None, style: Style = Style
 
 
 def threshold_text(verdict: Verdict) -> str:
-    """`< 5 %`: what the value was held against; `as asked` where the run did not say what it asked for."""
+    """Return `< 5 %`: what the value was held against; `as asked` where the run did not say what it asked for."""
     limit = verdict.threshold
     return format_threshold(limit.operator, limit.value, limit.unit) if limit is not None else "as asked"
 

@@ -60,7 +60,7 @@ class Screen:
         )
 
     def line(self, *parts: Part, indent: int = 0, hang: int = 0) -> None:
-        """One paragraph of plain and (text, style) parts, wrapped with a hanging indent."""
+        """Print one paragraph of plain and (text, style) parts, wrapped with a hanging indent."""
         from rich.padding import Padding
 
         text = _text(parts, self._prose - indent - hang)
@@ -122,7 +122,7 @@ class Screen:
     def _parts(
         self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int
     ) -> list[tuple[int, ...]]:
-        """Which columns stand side by side: all of them, or as many as fit behind the first one."""
+        """Return which columns stand side by side: all of them, or as many as fit behind the first one."""
         from rich.cells import cell_len
 
         everything = tuple(range(len(columns)))

@@ -98,7 +98,7 @@ def plain_text(text: Text) -> str:
 
 
 def joined(*texts: Text) -> tuple[Span, ...]:
-    """Several texts as one."""
+    """Join several texts."""
     return tuple(span for text in texts for span in spans(text))
 
 
@@ -108,12 +108,12 @@ def between(separator: str, parts: Iterable[Text]) -> list[Text]:
 
 
 def strong(text: str, status: Status | None = None) -> Span:
-    """Emphasised text."""
+    """Return emphasised text."""
     return Span(text, Style.STRONG, status)
 
 
 def soft(text: str) -> Span:
-    """Text of less weight."""
+    """Return text of less weight."""
     return Span(text, Style.SOFT)
 
 

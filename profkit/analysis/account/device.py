@@ -150,7 +150,7 @@ _COVERED = 0.9  # of a row's time: where less was counted, its limit is not know
 
 
 def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
-    """Rows of `seconds` in all: kernels that ran side by side have their share of it."""
+    """Yield the rows of the kernels, `seconds` in all: kernels that ran at the same time share it."""
     groups: dict[tuple[object, ...], _Group] = {}
     for row in kernel_rows(document):
         time = row.time
@@ -186,7 +186,7 @@ def _parts(document: RunDocument, row: KernelRow, time: KernelTime) -> Iterator[
 
 
 def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
-    """By file, line, name and direction of operations the share (0..1) of their time that they need at the peaks."""
+    """Return the share (0..1) of their time that operations need at the peaks, by file, line, name and direction."""
     gpu = document.gpus[0] if document.gpus else None
     sums: dict[tuple[object, ...], list[float]] = {}
     for one in document.trace.work if document.trace is not None else ():
@@ -200,7 +200,7 @@ def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
 
 
 def _lines_below(trace: GpuTrace | None) -> dict[tuple[object, ...], Place]:
-    """By file, line, name and direction of operations the line of a library that more than half of their time is of."""
+    """Return the library line with more than half of the time of operations, by file, line, name and direction."""
     seconds: dict[tuple[object, ...], dict[Place, float]] = {}
     for one in trace.work if trace is not None else ():
         below = one.below
@@ -217,7 +217,7 @@ def _lines_below(trace: GpuTrace | None) -> dict[tuple[object, ...], Place]:
 
 
 def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:
-    """By file, line, name and direction of operations the type of their operands, where they have one alone.
+    """Return the type of the operands of operations, if there is only one, by file, line, name and direction.
 
     Where none were recorded, those of products are in the names of their kernels, and those of others may be any.
     """
@@ -244,7 +244,9 @@ _PEAK_TYPES = {"tf32": "TF32", "fp8": "FP8"}  # where the operation tells it, as
 
 
 def _least_of_call(one: GpuOperation, gpu: Gpu | None) -> float | None:
-    """Seconds of one call at the device's peaks; None where its work, or a peak that may decide, is not known."""
+    """Return the seconds of one call at the device's peaks; None if its work, or a peak that may decide, is not
+    known.
+    """
     if gpu is None or not gpu.bandwidth or one.bytes is None or gpu.mig or gpu.virtual is not None:
         return None
     seconds = one.bytes / gpu.bandwidth
@@ -257,7 +259,9 @@ def _least_of_call(one: GpuOperation, gpu: Gpu | None) -> float | None:
 
 
 def runs_on_tensor_cores(one: GpuOperation) -> bool:
-    """Whether an operation is a product whose kernel uses tensor cores, by the type of its operands and its name."""
+    """Return whether an operation is a product whose kernel uses tensor cores, by the type of its operands and its
+    name.
+    """
     return one.unit == "tensor" and (
         one.type not in ("fp32", "fp64", None) or _TF32.search(one.kernel) is not None
     )
@@ -276,7 +280,7 @@ def _source_line(document: RunDocument, row: KernelRow) -> Place:
 
 
 def _group(row: KernelRow, part: _Part) -> tuple[tuple[object, ...], Place]:
-    """Which group a part of a kernel belongs to: that of its operation at its line; without either its own."""
+    """Return which group a part of a kernel belongs to: that of its operation at its line; without either its own."""
     place, name = part.place, plain_operation(part.operation or "")
     if place.file is None and not name:
         return ("kernel", row.scope.name), Place(kernel=row.scope.name, function=None, label=row.brief)
@@ -308,7 +312,7 @@ def _line_of_copies(lines: Iterable[GpuLine], kind: str) -> Place:
 
 
 def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterator[AccountRow]:
-    """Idle time by where the host was, as far as lines of the program are known; the rest without a place.
+    """Yield idle time by where the host was, as far as lines of the program are known; the rest has no place.
 
     Shares of a step are those of the run that recorded lines. First the lines that launch: their calls were timed in
     the steps alone. Places that compute were sampled in the whole run, and have what is left; then lines that wait; and
@@ -328,7 +332,8 @@ def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterat
 
 
 def _calling_lines(document: RunDocument, trace: GpuTrace) -> tuple[list[AccountRow], list[AccountRow]]:
-    """Lines that launch, or call what keeps the host by itself; `seconds` are the share of a step (0..1) there.
+    """Return the lines that launch, and those that call what keeps the host busy; `seconds` are shares of a step
+    (0..1).
 
     Apart those that wait for the device as well: a part of their time is no work of the host, so they come last.
     """
@@ -366,7 +371,7 @@ def _after_copies(trace: GpuTrace) -> list[AccountRow]:
 
 
 def _dispatching_places(document: RunDocument, idle: float) -> list[AccountRow]:
-    """Lines of JAX's loop that launch one operation after the other, in what is idle (0..1) for want of launches."""
+    """Return the lines of JAX's loop that launch single operations, for the share (0..1) idle for want of launches."""
     starved = (document.trace.starved or 0.0) * idle if document.trace is not None else 0.0
     return [
         AccountRow("idle", starved * share, place, least=0.0, estimated=True)
@@ -375,7 +380,7 @@ def _dispatching_places(document: RunDocument, idle: float) -> list[AccountRow]:
 
 
 def _computing_places(document: RunDocument) -> list[AccountRow]:
-    """Places in a step at which the host computes, or waits for something that is no device."""
+    """Return places in a step at which the host computes, or waits for something other than a device."""
     return [
         AccountRow("idle", one.share, one.spot.where, least=0.0, estimated=True)
         for one in step_places(evidence_of(document))

@@ -191,7 +191,7 @@ def _least(one: NumpyOperation, machine: Machine | None, peaks: Peaks) -> tuple[
 
 
 def _title(first: Sequence[NumpyOperation], last: Sequence[NumpyOperation]) -> str:
-    """`matmul [256,512] x [512,1024] fp32`, with others behind it; a dimension that changes as `8..64`."""
+    """Return `matmul [256,512] x [512,1024] fp32`, with others behind it; a dimension that changes as `8..64`."""
     main = max(range(len(first)), key=lambda n: (last[n].work.flop, last[n].work.bytes or 0.0))
     texts = []
     for small, large in zip(first[main].inputs, last[main].inputs, strict=True):
@@ -229,7 +229,7 @@ def _waited_for_xla(document: RunDocument, spot: CodeSpot, xla: Profile) -> floa
 
 
 def _xla_rows(xla: Profile, seconds: float) -> Iterator[AccountRow]:
-    """So many seconds by what XLA ran, each at the line of the program that it was written at, where that is known."""
+    """Yield rows of the given seconds by what XLA ran, each at the line where it is written, if that is known."""
     whole = sum(one.own for one in xla.hotspots)
     left = seconds
     for one in xla.hotspots:
@@ -271,7 +271,7 @@ def _by_operation(document: RunDocument, spot: CodeSpot, row: AccountRow) -> Ite
 
 
 def _operation_row(one: Hotspot, where: Place, seconds: float, peaks: Peaks | None) -> AccountRow:
-    """`matmul [8,4,512] x [512,1376] fp32`, held against the peaks that were measured on this machine."""
+    """Return `matmul [8,4,512] x [512,1376] fp32`, held against the peaks that were measured on this machine."""
     what = f"{one.function} {one.shapes}" if one.shapes else one.function
     row = AccountRow("host", seconds, where, what, library="torch", estimated=True, does="library")
     known = {

@@ -63,7 +63,7 @@ def _outside(document: RunDocument, account: Account) -> Iterator[AccountRow]:
 
 
 def _imports(document: RunDocument) -> Iterator[AccountRow]:
-    """Whole packages that were imported: the places are those of the region alone."""
+    """Yield the imported packages as a whole: the places are those of the region only."""
     profile = next((one for one in document.profiles if one.kind == _IMPORTS), None)
     packages = [one for one in (profile.hotspots if profile is not None else ()) if "." not in one.function]
     for one in sorted(packages, key=lambda package: -(package.total or 0.0)):

@@ -53,7 +53,9 @@ _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?")
 
 
 def program_of(workload: Workload) -> str | None:
-    """`python bench.py`, `python -m pkg.mod`, `python -c 'a()'`, `prog`: without folders. None of a bare report."""
+    """Return `python bench.py`, `python -m pkg.mod`, `python -c 'a()'`, `prog`: without folders. None of a bare
+    report.
+    """
     program, _ = _program_and_arguments(workload)
     return shlex.join(_last_name(word) for word in program) or None
 
@@ -259,7 +261,7 @@ def fingerprint_of(document: RunDocument) -> tuple[Feature, ...]:
 
 
 def fingerprint_id(features: tuple[Feature, ...]) -> str:
-    """Of the fields of the machine alone that must be alike; one that the run does not tell has no part in it."""
+    """Return the id of the machine's fields that must be alike; a field that the run does not have is left out."""
     fields = all_fields()
     words = [
         f"{feature.name}={feature.value}"

@@ -137,7 +137,7 @@ def _operation_result(operation: str, results: tuple[TestResult, ...], floor: fl
 
 
 def _largest(values: Iterable[float | None]) -> float | None:
-    """NaN (an error that is no number) is larger than any."""
+    """Return the largest value; NaN (an error that is not a number) counts as larger than any."""
     known = [value for value in values if value is not None]
     return next((value for value in known if value != value), max(known, default=None))
 
@@ -260,7 +260,7 @@ class MeanSpeedup:
 
 
 def speed_word(value: float, low: float | None, high: float | None, floor: float) -> SpeedWord:
-    """FASTER and SLOWER are what is DIFFERENT, by the side of its middle; see `decide`."""
+    """Return FASTER or SLOWER for what is DIFFERENT, by the side of its middle; see `decide`."""
     interval = None if low is None or high is None else Interval(low, value, high)
     words: dict[ChangeWord, SpeedWord] = {
         "different": "FASTER" if value > 1 else "SLOWER",
@@ -285,7 +285,7 @@ def least_speedup(speedup: Speedup | MeanSpeedup | None) -> float:
 
 
 def slowness(result: TestResult) -> tuple[bool, float]:
-    """By which tests are ordered from the slowest on: those that are surely SLOWER come first."""
+    """Return the key that sorts tests from the slowest on: those that are surely SLOWER come first."""
     speedup = result.speedup
     return (True, inf) if speedup is None else (speedup.word != "SLOWER", speedup.median)
 
@@ -315,7 +315,7 @@ def log_interval(speedup: Speedup) -> LogInterval | None:
 
 
 def summed_interval(parts: Sequence[tuple[float, Speedup]]) -> LogInterval | None:
-    """Of the sum of logarithms of speed-ups, each with a weight, negative of what is divided by.
+    """Return the interval of a weighted sum of logarithms of speed-ups; a divisor has a negative weight.
 
     None where one of them has no interval.
 
@@ -368,5 +368,5 @@ def mean_of_speedups(speedups: Iterable[Speedup], floor: float, *, unchanged: in
 
 
 def combined_score(correctness: float | None, mean: MeanSpeedup | None) -> float | None:
-    """Correctness score x geometric mean, the guides' one number; None where one has nothing behind it."""
+    """Return correctness score x geometric mean, the single number of the guides; None if one of them is not known."""
     return None if correctness is None or mean is None else correctness * mean.value

@@ -22,7 +22,7 @@ MEMORY_LIMITS, ARITHMETIC_LIMITS = 60.0, 50.0
 
 
 def bottleneck_of(document: RunDocument) -> Fact | None:
-    """Memory, at 82 % of its peak; None where the run does not tell.
+    """Return what limits a test, such as memory at 82 % of its peak; None if the run does not show it.
 
     Of a GPU what limits the kernel with the largest share of its time.
     """
@@ -116,7 +116,8 @@ WHOLE_THREAD = 0.7  # more
 def impossible_rate(
     bytes_written: float, seconds: float, cores: int = os.cpu_count() or 1, *, on_gpu: bool = False
 ) -> Fact | None:
-    """Why no processor can have written so many bytes in these wall seconds, or no GPU of so many multiprocessors.
+    """Return why no processor can have written so many bytes in these wall seconds, or no GPU of so many
+    multiprocessors.
 
     None where one could.
     """
@@ -144,7 +145,8 @@ def kept_bound(bound: float | None, *seconds: float) -> float | None:
 def describe_witnesses(
     seconds: float, bound: float | None, threads: float, reference_threads: float, allowed: int = 0
 ) -> tuple[Fact, ...]:
-    """Remarks on the seconds of a call: below the measured bound, or by more threads than PyTorch's own or `allowed`.
+    """Return remarks on the seconds of a call: below the measured bound, or with more threads than PyTorch or
+    `allowed`.
 
     `allowed` 0: as many as torch takes.
     """

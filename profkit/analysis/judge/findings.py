@@ -106,7 +106,7 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
 
 
 def _as_sampled(one: Insight, explained: Insight) -> Insight:
-    """With the time that samples saw at its place, where that is more than its own calls took."""
+    """Return the finding with the time sampled at its place, if that is more than its own calls took."""
     own, seen = one.gain, explained.gain
     if seen is None or (own is not None and own.at_most >= seen.at_most):
         return one

@@ -51,7 +51,7 @@ class _KernelVerdict:
 def evaluate_kernel_targets(
     document: RunDocument, targets: Sequence[Target], count: str = ""
 ) -> tuple[Verdict, ...]:
-    """For every target that speaks of kernels its verdict on the run, then those on each kernel, largest first.
+    """Return for every target on kernels its verdict on the run, then those on each kernel, largest first.
 
     `count` is the line that counts kernels.
     """
@@ -129,7 +129,7 @@ def _unknown(target: Target, reason: Fact) -> Verdict:
 
 
 def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:
-    """Shares of the GPU time; where no kernel's time is known each counts alike."""
+    """Return the shares of the GPU time; if no kernel's time is known, all count equally."""
     if all(kernel.share is None for kernel in kernels):
         return [1 / len(kernels)] * len(kernels)
     return [kernel.share or 0.0 for kernel in kernels]

@@ -162,7 +162,7 @@ def _change_target(target: Target, value: YamlValue) -> Target:
 
 
 def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
-    """`"< 8 %"` as the mapping that it stands for; None where it is not of that form."""
+    """Return `"< 8 %"` as the mapping that it stands for; None where it is not of that form."""
     if not isinstance(value.content, str):
         return None
     parts = _SHORT.fullmatch(value.content)
@@ -275,7 +275,7 @@ def read_yaml(path: Path) -> YamlValue:
 
 
 def parse_yaml(text: str, file: str) -> YamlValue:
-    """As read_yaml, of a text; `file` is what it is called in messages."""
+    """Parse a text as `read_yaml` does a file; `file` is its name in messages."""
     import yaml  # here: it costs 10 ms that `profkit --help` need not pay
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -91,8 +91,10 @@ def next_roof(kernel: KernelEvidence, relieves: Collection[str]) -> tuple[str, f
 def bounded_gain(
     run: RunEvidence, kernel: KernelEvidence, fraction: float, bound: str, relieves: Collection[str] = ()
 ) -> Gain:
-    """At most `fraction` (0..1) of the kernel's own time, as a share of the whole (Amdahl's law), and no more than the
-    next unit leaves of it: one that the change does not `relieve`."""
+    """Return a gain of at most `fraction` (0..1) of the kernel's own time, as a share of the whole (Amdahl's law).
+
+    It is limited by what the next unit leaves, unless the change relieves that (`relieve`).
+    """
     part = kernel.share * run.gpu_share
     title, busy = next_roof(kernel, relieves)
     if fraction > 1 - busy and busy < WORTH_NAMING:

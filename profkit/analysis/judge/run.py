@@ -89,7 +89,7 @@ def _with_findings(document: RunDocument, findings: Sequence[Insight]) -> RunDoc
 
 
 def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts on the host's counters and use of cores do not apply to a program that only waits."""
+    """Return the verdicts, not applicable for counters and use of cores if the program only waits."""
     split = document.time_split
     if split is None or split.waiting is None or split.waiting < ONLY_WAITS * split.wall or document.gpus:
         return tuple(verdicts)

@@ -52,7 +52,7 @@ def context_of(document: RunDocument) -> TargetContext:
 def evaluate_targets(
     targets: Sequence[Target], readings: Sequence[Reading], context: TargetContext = _NOTHING
 ) -> tuple[Verdict, ...]:
-    """For every target a verdict on the run or its region, then one on each of the hottest functions.
+    """Return for every target a verdict on the run or its region, then one on each of the hottest functions.
 
     Where a function takes much of the time, the verdict on the run is that on this function: an average over
     functions that differ is true of none of them.
@@ -330,7 +330,7 @@ def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
 
 
 def _hottest_functions(document: RunDocument) -> tuple[tuple[Scope, ...], float, bool]:
-    """At most five functions that are worth a verdict, the share (0..1) of the first one, and whether samples tell it.
+    """Return at most five functions worth a verdict, the share (0..1) of the first, and whether it was sampled.
 
     By the cycles that what was counted of each costs about; but first the one with most samples, where it was counted:
     a library may choose another function for the processor that was simulated.

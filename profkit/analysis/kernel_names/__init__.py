@@ -36,7 +36,7 @@ def same_name(name: str) -> str:
 
 
 def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tuple[str, str], str]:
-    """For every (name, launch configuration) a label of at most `width` characters, no two the same.
+    """Return a label of at most `width` characters for every (name, launch configuration), no two the same.
 
     Where the short name is not enough, grid and block stand behind it, without their ones: `silu (16384 of 128)`.
     """
@@ -72,7 +72,7 @@ def narrower(label: str, width: int) -> str:
 
 
 def shape(configuration: str) -> str:
-    """`132 of 384` for `132x1x1 of 384x1x1`: grid and block without their trailing ones."""
+    """Return `132 of 384` for `132x1x1 of 384x1x1`: grid and block without their trailing ones."""
     return " of ".join(re.sub(r"(x1)+$", "", part) for part in configuration.split(" of "))
 
 

@@ -277,7 +277,7 @@ class _Reader:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
     def type(self, depth: int) -> TypeArgument:
-        """Up to a comma or closing bracket that is not its own."""
+        """Read a type up to a comma or a closing bracket that is not its own."""
         argument, joined = TypeArgument(), False
         while (token := self._peek()) and token not in (",", ">", ")", "]", "}"):
             self._at += 1
@@ -334,7 +334,7 @@ class _Reader:
             part.params = inside
 
     def _skip(self, close: str) -> None:
-        """Past the closing bracket, whatever lies before it."""
+        """Skip everything up to and including the closing bracket."""
         open_, level = {">": "<", ")": "(", "]": "[", "}": "{"}[close], 1
         while not self.done and level:
             token = self._peek()

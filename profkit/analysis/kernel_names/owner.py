@@ -66,7 +66,7 @@ OWN_CODE: tuple[KernelOwner, ...] = ("user", "inductor", "cutlass")  # made from
 
 @lru_cache(maxsize=1 << 12)  # a trace has few names and many launches
 def kernel_owner(name: str) -> KernelOwner:
-    """Whose kernel this is; `user` where the name is that of no library known here."""
+    """Return whose kernel this is; `user` where the name is that of no library known here."""
     plain = name.strip()
     plain = plain.removeprefix("void ").removeprefix("static ")
     return next((owner for owner, pattern in _OWNERS if pattern.search(plain)), "user")
@@ -126,7 +126,9 @@ def owner_title(owner: KernelOwner) -> str:
 
 
 def computes_products(name: str) -> bool:
-    """Whether the kernel does what takes the time of a matrix product or of attention, and not a part beside it."""
+    """Return whether the kernel does what takes the time of a matrix product or of attention, and not a part beside
+    it.
+    """
     if kernel_owner(name) == "flash-attention" or re.search(r"sdpa|fmha|attention", name, re.IGNORECASE):
         return re.search(r"convert|combine|dot_do_o|preprocess|reduce", name, re.IGNORECASE) is None
     return is_matrix_product(name) and re.search(r"splitK_?reduce", name, re.IGNORECASE) is None

@@ -77,7 +77,7 @@ def find_metric(name: str) -> MetricInfo | None:
 
 
 def direction_of(name: str) -> Direction:
-    """Which way is good; `none` for a metric that the catalogue does not know."""
+    """Return which way is good; `none` for a metric that the catalogue does not know."""
     known = _catalogue().get(name)
     return known.better if known is not None else "none"
 
@@ -108,6 +108,6 @@ def nearest_metric(name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def metal_counter_names() -> Mapping[str, Any]:
-    """Of each metric the names of its counters, best first; and how the name of a limiter is told."""
+    """Return the names of each metric's counters, best first, and the form of a limiter's name."""
     names: Mapping[str, Any] = load_yaml(Path(__file__).parent / "formulas" / "metal.yaml")
     return names

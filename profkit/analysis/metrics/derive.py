@@ -151,7 +151,7 @@ def _main_pmu(
 
 
 def _index(members: Iterable[Counter], table: FormulaTable) -> dict[str, Counter]:
-    """Counters by the name that formulas know; of two with one name the usable one, then the first."""
+    """Return counters by the name used in formulas; of two with the same name the usable one, then the first."""
     index: dict[str, Counter] = {}
     for counter in members:
         name = table.resolve(counter.name)

@@ -31,7 +31,7 @@ class Term:
     names: tuple[str, ...]
 
     def value(self, counts: Mapping[str, float]) -> float:
-        """Its value; `counts` must hold every name."""
+        """Return the value; `counts` must have every name."""
         product = self.coefficient
         for name in self.names:
             product *= counts[name]
@@ -51,7 +51,7 @@ class Sum:
         return tuple(dict.fromkeys(name for term in self.terms for name in term.names))
 
     def value(self, counts: Mapping[str, float]) -> float:
-        """Its value; `counts` must hold every name."""
+        """Return the value; `counts` must have every name."""
         return sum((term.value(counts) for term in self.terms), 0.0)
 
 
@@ -101,7 +101,7 @@ def _bracket(part: Sum, always: bool = True) -> str:
 
 
 def _divisor(part: Sum) -> str:
-    """In brackets where it is more than one factor: `a / b*c` is read as `(a / b) * c`."""
+    """Put a divisor of several factors in brackets: `a / b*c` is read as `(a / b) * c`."""
     return f"({part.text})" if len(part.terms) > 1 or "*" in part.text else part.text
 
 

@@ -53,7 +53,7 @@ def _elementwise(inputs: int, flop: int, result: _Result = "same") -> Rule:
 
 
 def _chosen(call: OperationCall) -> NecessaryWork | None:
-    """`where`: of the condition all, of both others together at least one element for each of the result."""
+    """Return `where`: of the condition all, of both others together at least one element for each of the result."""
     tensors = call.tensors(0, 1, 2)
     shape = broadcast_shape(tensors) if len(tensors) == 3 else None
     if shape is None:
@@ -65,13 +65,13 @@ def _chosen(call: OperationCall) -> NecessaryWork | None:
 
 
 def _filled(call: OperationCall) -> NecessaryWork | None:
-    """Written without being read."""
+    """Return the work of a tensor that is written without being read."""
     target = call.tensor(0)
     return NecessaryWork(0.0, moved_bytes(target), "memory", target.type) if target is not None else None
 
 
 def _copied(call: OperationCall) -> NecessaryWork | None:
-    """`copy_`: from the second into the first."""
+    """Return `copy_`: from the second into the first."""
     target, source = call.tensors(0), call.tensors(1)
     if not target or not source:
         return None
@@ -107,7 +107,7 @@ def _concatenated(call: OperationCall) -> NecessaryWork | None:
 
 
 def _dropped(call: OperationCall) -> NecessaryWork | None:
-    """`native_dropout`: the result, and a mask of one byte for each element."""
+    """Return `native_dropout`: the result, and a mask of one byte for each element."""
     data = call.tensor(0)
     if data is None or call.flag(2) is False:
         return None
@@ -123,7 +123,9 @@ def _dropped(call: OperationCall) -> NecessaryWork | None:
 
 
 def _reduction(dims: int | None, flop: int, result: str | None = None, pair: str | None = None) -> Rule:
-    """`dims`: which argument names the dimensions; `result`: the type of what comes out, of `pair` a second one."""
+    """Return `dims`: which argument names the dimensions; `result`: the type of what comes out, of `pair` a second
+    one.
+    """
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         data = call.tensor(0)

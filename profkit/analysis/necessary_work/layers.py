@@ -75,7 +75,10 @@ def _norm_backward(
 
 
 def _looked_up(data: int, index: int) -> Rule:
-    """Rows, one for each index; how many different ones are read is not known, so that these count once as written."""
+    """Return the rule of a lookup of one row for each index.
+
+    It is not known how many different rows are read, so rows count once, as written.
+    """
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         table, places = call.tensor(data), call.tensor(index)
@@ -100,7 +103,7 @@ def _looked_up(data: int, index: int) -> Rule:
 
 
 def _indexed(call: OperationCall) -> NecessaryWork | None:
-    """`index`: with one list of indices along the first dimension."""
+    """Return `index`: with one list of indices along the first dimension."""
     table, places = call.tensor(0), call.list(1)
     if table is None or len(places) != 1 or not table.shape or places[0].type == "bool":
         return None
@@ -126,7 +129,7 @@ def _added_by_index(data: int, index: int) -> Rule:
 
 
 def _picked(data: int, index: int) -> Rule:
-    """One element of each row: read by the loss, written by its gradient, without the zeros around."""
+    """Return the rule of one element per row: read by the loss, written by its gradient without the zeros around it."""
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         rows, places = call.tensor(data), call.tensor(index)
@@ -156,7 +159,7 @@ def _step(read: Sequence[int], written: Sequence[int], flop: int) -> Rule:
 
 
 def _each(inputs: int, flop: int) -> Rule:
-    """`_foreach_*`: element by element over lists; in place, or into new ones."""
+    """Return `_foreach_*`: element by element over lists; in place, or into new ones."""
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         lists = [tensors for place in range(inputs) if (tensors := call.list(place))]

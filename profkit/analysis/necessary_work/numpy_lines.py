@@ -460,7 +460,7 @@ class _Evaluation:
         return self._add(name, (data,), Tensor(shape, type_), float(each * data.elements))
 
     def _einsum(self, node: ast.Call) -> Tensor:
-        """Of two operands: a multiply-add for each combination of all indices, where some are summed over."""
+        """Return the result for two operands: a multiply-add for each combination of all indices, if any is summed."""
         text = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
         operands = [self.value(one) for one in node.args[1:]]
         arrays = [one for one in operands if isinstance(one, Tensor)]
@@ -516,7 +516,7 @@ def _dotted(node: ast.AST) -> str:
 
 
 def _integer(node: ast.AST) -> int | None:
-    """`-1` as it is written."""
+    """Return `-1` as it is written."""
     sign = -1 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1
     inner = node.operand if isinstance(node, ast.UnaryOp) and sign < 0 else node
     value = inner.value if isinstance(inner, ast.Constant) else None

@@ -24,7 +24,7 @@ def _product(left: Tensor, right: Tensor, flop: float, *others: Tensor | None) -
 
 
 def _matrices(at: int) -> Rule:
-    """Products of two matrices, or of as many as the first dimension says; `at`: where the first factor is."""
+    """Return the rule of products of two matrices, or of a batch of them; `at` is the index of the first factor."""
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         left, right = call.tensor(at), call.tensor(at + 1)
@@ -50,7 +50,7 @@ def _is_zero(text: str) -> bool:
 
 
 def _vectors(at: int) -> Rule:
-    """Matrix by vector, and vector by vector."""
+    """Return the rule of products of matrix and vector, or of two vectors."""
 
     def rule(call: OperationCall) -> NecessaryWork | None:
         left, right = call.tensor(at), call.tensor(at + 1)

@@ -129,7 +129,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def with_in_place(names: Iterable[str]) -> tuple[str, ...]:
-    """With the forms that write into their first argument."""
+    """Return the names, with the forms that write into their first argument."""
     return tuple(form for name in names for form in (name, f"{name}_"))
 
 

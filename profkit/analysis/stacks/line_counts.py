@@ -245,7 +245,7 @@ def _is_around(outer: SampledLoop, inner: SampledLoop, lines: Sequence[LineSampl
 
 
 def _loops(tree: ast.Module, function: str) -> Iterator[tuple[ast.For | ast.While, tuple[int, bool]]]:
-    """Loops of the functions of this name whose iterations can be counted, with the line that tells them."""
+    """Yield loops of the functions of this name whose iterations can be counted, with the line that shows them."""
     name = function.rpartition(".")[2]
     owners: list[ast.AST] = [
         one for one in ast.walk(tree) if isinstance(one, _FUNCTIONS) and one.name == name

@@ -321,7 +321,7 @@ def _line_in(places: list[Place]) -> tuple[Place, int, int] | None:
 
 
 def places_of(sample: PythonSample, role: Role) -> list[Place]:
-    """Functions with lines, outermost first; of another process from where its own work begins."""
+    """Return functions with lines, outermost first; for another process from where its own work begins."""
     places = sample.places
     begins = [
         n

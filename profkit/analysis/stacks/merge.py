@@ -23,7 +23,7 @@ def is_python(frame: Frame) -> bool:
 
 
 def frame_label(frame: Frame) -> str:
-    """One line of text for a frame: `inner (model.py)`, `memcpy`, `do_syscall_64_[k]`, `[unknown] (a.so)`.
+    """Return one line of text for a frame: `inner (model.py)`, `memcpy`, `do_syscall_64_[k]`, `[unknown] (a.so)`.
 
     The suffix `_[k]` is what flame graph scripts colour as kernel code.
     """
@@ -45,7 +45,7 @@ class Tally:
     """
 
     def __init__(self, frames: Sequence[Frame], before: Tally | None = None) -> None:
-        """`before` is what another tally over the same frames has counted."""
+        """Start from `before`, the counts of another tally over the same frames."""
         self._frames = frames
         self._libraries: list[str] = []  # of frames[:len(self._libraries)]
         self.own: dict[int, float] = defaultdict(float, before.own if before else ())

@@ -38,7 +38,9 @@ def is_cell(file: str | None) -> bool:
 
 
 def is_users_code(file: str | None, function: str = "") -> bool:
-    """Whether a Python file, or a function of it, is neither the standard library's nor an installed package's."""
+    """Return whether a Python file, or a function of it, is neither the standard library's nor an installed
+    package's.
+    """
     if file == _TEXT:
         return not _GENERATED.search(function)
     if is_cell(file):
@@ -79,7 +81,7 @@ class PythonSample:
 
     @property
     def places(self) -> list[tuple[Frame, int]]:
-        """Functions with lines, outermost first."""
+        """Return functions with lines, outermost first."""
         return [
             (frame, line) for frame, line in zip(self.frames, self.lines, strict=True) if frame is not None
         ]
@@ -155,7 +157,7 @@ class PythonTally:
                 entry.callers[caller] += sample.wall
 
     def profiles(self, seen: Mapping[Frame, SeenValues]) -> tuple[Profile, ...]:
-        """Functions and the user's lines by processor time, of all of it; imports by wall time.
+        """Return functions and the user's lines by processor time, and imports by wall time.
 
         A function of a library of which arguments were `seen` has among its counters `looks`, how many were
         `different`, and how many were met `[once]` and `[twice]`.

@@ -26,7 +26,7 @@ _WRAPPERS = frozenset({"enumerate", "reversed", "iter"})
 
 
 def dotted(node: ast.AST) -> str:
-    """`self.text` of names and attributes; empty for anything else."""
+    """Return `self.text` of names and attributes; empty for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and (base := dotted(node.value)):
@@ -210,7 +210,7 @@ def _holds(loop: ast.AST, node: ast.AST) -> bool:
 
 
 def _loop(loop: ast.For, line: int, around: Surroundings) -> Iterator[Construct]:
-    """`for x in name: if x.key == wanted: ...` does nothing but compare, at the lines that do so."""
+    """Yield `for x in name: if x.key == wanted: ...` does nothing but compare, at the lines that do so."""
     first = loop.body[0]
     if not isinstance(first, ast.If) or first.orelse:
         return
@@ -228,7 +228,7 @@ def _loop(loop: ast.For, line: int, around: Surroundings) -> Iterator[Construct]
 
 
 def _comprehension(node: ast.AST, function: ast.AST | None, outer: Sequence[ast.AST]) -> Iterator[Construct]:
-    """`x for x in name if x.key == wanted`, and `x.key == wanted for x in name`."""
+    """Yield `x for x in name if x.key == wanted`, and `x.key == wanted for x in name`."""
     generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
     last, before = generators[-1], generators[:-1]
     tests = [*last.ifs, *([node.elt] if not last.ifs and isinstance(node, ast.GeneratorExp) else ())]

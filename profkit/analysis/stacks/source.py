@@ -198,7 +198,7 @@ class _Source:
         return self._at[line]
 
     def name_of(self, node: ast.AST) -> str:
-        """`numpy.append` of `np.append`; `.execute` of a method of what is no module."""
+        """Return `numpy.append` of `np.append`; `.execute` of a method of what is no module."""
         name = _dotted(node)
         if not name:
             return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
@@ -310,7 +310,7 @@ class _Source:
                 yield Construct("shift", name, f"rest {one.lineno}")
 
     def called_from(self, line: int) -> Iterator[InnerCode]:
-        """Functions of this file that a line calls, and their only line where they have one statement."""
+        """Yield functions of this file that a line calls, with their only line if they have a single statement."""
         names = {
             self.name_of(node.func).rpartition(".")[2]
             for node in self._statement(line)
@@ -326,7 +326,9 @@ class _Source:
                 yield InnerCode(node.name, at, code)
 
     def _called_elsewhere(self, line: int, function: ast.AST | None) -> Iterator[str]:
-        """Last names of what the line calls, and another line of the same function, or of the top level, does too."""
+        """Yield last names of calls on the line that another line of the same function or of the top level makes,
+        too.
+        """
         here = [node for node in self._statement(line) if isinstance(node, ast.Call)]
         others = {self._last_name(node) for node in calls_in(function or self.tree) if node not in here}
         yield from dict.fromkeys(name for one in here if (name := self._last_name(one)) in others and name)

@@ -92,7 +92,7 @@ def _label(places: Places, kind: MarkKind) -> MarkLabel:
 
 
 def _imported(places: Places) -> str | None:
-    """`import torch`: the outermost module that is being imported."""
+    """Return `import torch`: the outermost module that is being imported."""
     importing = False
     for frame, _ in places:
         if frame is None:

@@ -120,7 +120,10 @@ def _bounds(units: list[KernelUnit]) -> set[Bound | None]:
 
 
 def _l1_units(values: Mapping[str, float]) -> list[KernelUnit]:
-    """L1 and shared memory are one unit; a tenth of its shared passes spent on conflicts is NVIDIA's own alarm."""
+    """Return L1 and shared memory as one unit.
+
+    A tenth of the shared passes spent on conflicts is NVIDIA's own threshold.
+    """
     conflicts = values.get("shared.bank_conflicts.share", 0.0) >= 10
     bound: Bound = "shared" if conflicts else "l1"
     name = "l1-and-shared" if conflicts else "l1"
@@ -146,7 +149,7 @@ def _unnamed_memory(memory: list[KernelUnit], roof: float) -> list[KernelUnit]:
 
 
 def _named_by_type(unit: KernelUnit, values: Mapping[str, float]) -> KernelUnit:
-    """Half precision runs on the FP32 pipe of some chips (GA100, GH100): then its operations say what it did."""
+    """Name the unit by the type: half precision runs on the FP32 pipe of some chips (GA100, GH100)."""
     half, single = values.get("flops.f16", 0.0), values.get("flops.f32", 0.0)
     if unit.bound == "fp32" and half > single:
         return KernelUnit("fp16", "fp16-on-fp32", unit.busy)
@@ -269,7 +272,9 @@ def _busy_unit_bottleneck(units: Units) -> KernelBottleneck:
 def _why_too_small(
     values: Mapping[str, float], time: KernelTime | None, call: float | None, units: Units
 ) -> Fact | None:
-    """Why the kernel is too small for the device; None where it is not, or where a unit may be busy all the same."""
+    """Return why the kernel is too small for the device; None where it is not, or where a unit may be busy all the
+    same.
+    """
     blocks, multiprocessors = values.get("launch.blocks"), values.get("launch.multiprocessors")
     # No unit of the multiprocessors can then be 60 % busy for the device, whatever the blocks do.
     if blocks is not None and multiprocessors is not None and 100 * filled_share(values) < BUSY:

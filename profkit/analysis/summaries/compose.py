@@ -37,7 +37,7 @@ class Concerns(Protocol):
 
     @property
     def report_concerns(self) -> frozenset[str]:
-        """Concerns that a report has even where it knows none of their values."""
+        """Return the concerns that a report has even if none of their values are known."""
 
     def enrich(self, document: RunDocument) -> RunDocument:
         """Return the document with what follows from its readings."""
@@ -145,7 +145,7 @@ def summarize_mps(document: RunDocument) -> list[Summary]:
 
 
 def trace_concern(document: RunDocument) -> list[Summary]:
-    """Of a run without samples why there are none."""
+    """Return why there are no samples, for a run without them."""
     if document.plan is None or any(map(host.is_sampled, document.profiles)):
         return []
     missing = absent_reading(document, "time.cpu", "trace", main_scopes(document)[-1])
@@ -166,7 +166,7 @@ def _time_concern(document: RunDocument) -> tuple[Reading, ...]:
 
 
 def _host_concerns(document: RunDocument) -> list[Summary]:
-    """Python, none of a program in another language (its passes say why), and memory."""
+    """Return the concerns Python (not for a program in another language, whose passes say why) and memory."""
     scopes = main_scopes(document)
     skipped = any(done.name in ("stacks", "cprofile") and done.state == "skipped" for done in document.passes)
     known = python_readings(document.profiles)

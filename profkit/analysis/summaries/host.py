@@ -63,7 +63,7 @@ def counted_profile(profiles: Sequence[Profile]) -> Profile | None:
 
 
 def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, ...]:
-    """Metrics of the hottest functions from the counters that `tool` simulated for each; empty where there are none."""
+    """Return metrics of the hottest functions, from the counters that `tool` simulated for each; empty without any."""
     profile = counted_profile(profiles)
     if profile is None:
         return ()
@@ -125,7 +125,7 @@ FROM_L2, FROM_L3 = 25.0, 10.0
 
 
 def refill_readings(document: RunDocument) -> tuple[Reading, ...]:
-    """cache.refill.ratio of the run and of each function whose missed lines and FLOPs were simulated.
+    """Return cache.refill.ratio of the run and of each function whose missed lines and FLOPs were simulated.
 
     Levels refill at once, so the slowest counts; a core cannot compute faster than the measured peak of one thread.
     Nothing where the next address comes with each value from memory: then a core waits, however little it moves.
@@ -158,7 +158,9 @@ def is_chained(document: RunDocument, misses: float) -> bool:
 
 
 def is_strided(document: RunDocument, misses: float) -> bool:
-    """Whether loads that are a large, equal step apart are as many as those that miss, as far as that was counted."""
+    """Return whether loads that are a large, equal step apart are as many as those that miss, as far as that was
+    counted.
+    """
     return misses > 0 and _counted_loads(document, "strided") >= EACH_MISSES * misses
 
 
@@ -167,7 +169,7 @@ def _counted_loads(document: RunDocument, name: str) -> float:
 
 
 def simulated_share(document: RunDocument) -> float | None:
-    """About how much of the run's work (0..1) a simulation saw that was ended or began late; None where it saw all."""
+    """Return the approximate share (0..1) of the run's work in a partial simulation; None if it saw all."""
     if not any(_is_of_part(reading) for reading in document.readings):
         return None
     counts = {c.name: c.value for c in document.counters if c.scope == RUN and c.value is not None}
@@ -201,7 +203,9 @@ def without_small_part(document: RunDocument, tool: str) -> RunDocument:
 
 
 def _is_typical(document: RunDocument) -> bool:
-    """Whether what was simulated is neither the beginning nor a moment, and ran where perf's samples of the run are."""
+    """Return whether what was simulated is neither the beginning nor a moment, and ran where perf's samples of the run
+    are.
+    """
     whys = [reading.reason for reading in document.readings if _is_of_part(reading)]
     if any(
         "simulated-beginning" in (why.code, *(p.code for p in why.parts)) for why in whys if why is not None
@@ -242,7 +246,7 @@ def has_cprofile(profiles: Sequence[Profile]) -> bool:
 
 
 def python_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
-    """time.python and time.import (s): by cProfile where it ran, else by sampled stacks.
+    """Return time.python and time.import (s): by cProfile if it ran, else by sampled stacks.
 
     cProfile slows Python code and not native code: its times are not those of the timing pass.
     """
@@ -285,7 +289,7 @@ def _reading(
 
 
 def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
-    """memory.python_peak (B, of the region where one was marked) and memory.python_growth (B/iteration).
+    """Return memory.python_peak (B, of the region if one was marked) and memory.python_growth (B/iteration).
 
     Growth is the part that is certain: the lower end of the 95 % interval of the Theil-Sen slope, at least 0.
     """

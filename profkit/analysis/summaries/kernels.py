@@ -48,8 +48,9 @@ class KernelRow:
 
 
 def counted_alone(document: RunDocument) -> bool:
-    """Whether a run has counters of kernels and no timeline: each was counted at one launch, replayed by itself, and
-    it is not known which of them take the time."""
+    """Return whether a run has counters of kernels and no timeline: each was counted at one launch, replayed by
+    itself, and it is not known which of them take the time.
+    """
     trace = document.trace
     if not document.passes or (trace is not None and (trace.span is not None or trace.busy is not None)):
         return False
@@ -88,7 +89,7 @@ def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
 
 
 def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope, Scope]:
-    """For scopes of the counters that the trace has under another spelling of the same name, that of the trace.
+    """Return the trace's scope for scopes of the counters that have another spelling of the same name.
 
     Only where it is the only one of that name and configuration: a wrong join is worse than none.
     """

@@ -78,7 +78,7 @@ RATES = ("bandwidth.gpu.read", "bandwidth.gpu.write")
 
 
 def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
-    """Occupancy, limiter and bandwidth of the run; unavailable ones with the way to get them."""
+    """Return occupancy, limiter and bandwidth of the run; unavailable ones say how to get them."""
     chip = chip_specification(document, metal)
     shares = (_share_reading(metal, name) for name in OCCUPANCY)
     return (*shares, *_bandwidth_readings(document, metal, chip))
@@ -159,7 +159,7 @@ def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: AppleChi
 
 
 def _share_of_peak(metal: MetalTrace, rate: Reading, chip: AppleChip) -> Reading:
-    """bandwidth.gpu.share: the rate as a share of what the chip is specified with."""
+    """Return bandwidth.gpu.share: the rate as a share of the chip's specification."""
     if not chip.bandwidth or rate.value is None:
         return missing_reading(metal, "bandwidth.gpu.share", _no_bandwidth(chip), None)
     value, quality, remark = 100 * rate.value / chip.bandwidth, rate.quality, rate.reason
@@ -177,7 +177,7 @@ def _share_of_peak(metal: MetalTrace, rate: Reading, chip: AppleChip) -> Reading
 def _declared_bandwidth(
     document: RunDocument, metal: MetalTrace, chip: AppleChip, uncounted: Fact | None
 ) -> list[Reading]:
-    """From the bytes that the workload declares over the union of its time on the GPU; else why there is none.
+    """Return the declared bytes over the union of the process's time on the GPU; else why there is none.
 
     `uncounted`: what is wrong with the counters that were recorded.
     """
@@ -196,7 +196,7 @@ def _declared_bandwidth(
 
 
 def _declared_rate(document: RunDocument, metal: MetalTrace) -> float | Fact:
-    """Bytes per second of the process's time on the GPU by what the workload declares; else why not."""
+    """Return the declared bytes per second of the process's time on the GPU; else why it is not known."""
     amount = document.timings[0].bytes if document.timings else None
     if not amount:
         return Fact("no-declared-bytes")
@@ -332,7 +332,7 @@ def explain_absence(
 
 
 def percent_of(part: float | None, whole: float | None) -> float | None:
-    """`part` of `whole` in per cent, at most 100; None where one is not known or there is no whole."""
+    """Return `part` of `whole` in per cent, at most 100; None where one is not known or there is no whole."""
     if part is None or not whole:
         return None
     return 100 * min(1.0, max(0.0, part) / whole)
@@ -346,7 +346,7 @@ def window_of(metal: MetalTrace) -> float | None:
 
 
 def idle_of(metal: MetalTrace) -> float | None:
-    """Seconds of the window in which the process had nothing on the GPU."""
+    """Return the seconds of the window in which the process had nothing on the GPU."""
     window = window_of(metal)
     if window is None or metal.process_busy is None:
         return None
@@ -449,7 +449,7 @@ def _add_doubts(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
 
 
 def longest_work_reading(metal: MetalTrace) -> Reading:
-    """gpu.longest: the share of the GPU time in one encoder; which one stands in its remark."""
+    """Return gpu.longest: the share of the GPU time in one encoder, which its remark names."""
     works = metal.encoders
     total = sum(work.seconds for work in works)
     top = max(works, key=lambda work: work.seconds, default=None) if total > 0 else None

@@ -58,7 +58,7 @@ def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
 
 
 def surest_readings(document: RunDocument) -> dict[str, Reading]:
-    """Of each metric the surest reading of the whole run, or of its region; contradicted ones are left out."""
+    """Return the surest reading of each metric for the whole run or its region, without contradicted ones."""
     scopes = set(main_scopes(document))
     known = [r for r in document.readings if r.value is not None and r.doubt is None and r.scope in scopes]
     ranked = sorted(known, key=lambda r: QUALITY_ORDER[r.quality])
@@ -88,7 +88,7 @@ def derive_reading(
     quality: Quality | None = None,
     reason: Fact | None = None,
 ) -> Reading:
-    """`compute(values of the inputs)` as a reading of metric `name`; unavailable where an input is.
+    """Return `compute(values of the inputs)` as a reading of metric `name`; unavailable where an input is.
 
     `quality` is said where it is worse than that of the inputs.
     """

@@ -129,7 +129,7 @@ def _count_of_one_region(document: RunDocument, count: Reading) -> Reading:
 
 
 def bandwidth_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
-    """bandwidth.dram (B/s), its share of the peak (%), and what the declared bytes make of it (B/s)."""
+    """Return bandwidth.dram (B/s), its share of the peak (%), and the rate of the declared bytes (B/s)."""
     derive = partial(derive_reading, scope=work.scope)
     per_second = "dram.bytes per iteration / time.median"
     dram = derive("bandwidth.dram", (work.dram, work.seconds), truediv, per_second)
@@ -149,7 +149,7 @@ def _percentage(part: float, whole: float) -> float:
 
 
 def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
-    """arithmetic_intensity, flops.rate and its share, roofline.attainable and roofline.share.
+    """Return arithmetic_intensity, flops.rate and its share, roofline.attainable and roofline.share.
 
     FLOPs are the counted ones; where there are none, those that the workload declares (then said).
     """
@@ -212,7 +212,7 @@ def has_hidden_tensor_work(row: KernelRow) -> bool:
 
 
 def tensor_rate(row: KernelRow) -> float | None:
-    """FLOP/s of the tensor cores, where their FLOPs were counted."""
+    """Return the FLOP/s of the tensor cores; None if their FLOPs were not counted."""
     flops, seconds = row.value("flops.tensor"), row.value("time.kernel")
     return flops / seconds if flops and seconds else None
 
@@ -237,7 +237,7 @@ def place_kernel(row: KernelRow) -> RooflinePlace | None:
 
 
 def kernel_roofline(row: KernelRow) -> tuple[Reading, ...]:
-    """roofline.attainable (FLOP/s) and roofline.share (%) of a kernel; nothing where its place is not known."""
+    """Return roofline.attainable (FLOP/s) and roofline.share (%) of a kernel; empty if its position is not known."""
     place = place_kernel(row)
     if place is None:
         return ()

@@ -49,7 +49,7 @@ class RooflineModel:
     clock: float | None = None  # Hz of the multiprocessors, where roofs are lower than the data sheet's by it
 
     def attainable(self, point: RooflinePoint) -> float:
-        """FLOP/s that its roofs allow with so many FLOP per byte."""
+        """Return the FLOP/s that its roofs allow at this number of FLOP per byte."""
         return min(self.arithmetic[point.roof], self.bandwidth * point.intensity)
 
     @property
@@ -123,7 +123,7 @@ def _tensor_title(operands: str) -> str:
 def _by_shapes(
     document: RunDocument, rows: list[KernelRow], counted: set[str | None], slower: float
 ) -> Iterator[tuple[RooflinePoint, float]]:
-    """Products on tensor cores whose arithmetic no counter tells: the least that their shapes need, and its roof.
+    """Yield products on tensor cores whose arithmetic was not counted: the least for their shapes, and its roof.
 
     The peak is the data sheet's at the clock that was seen: `slower` is that clock over the highest.
     """
@@ -181,7 +181,7 @@ def _of_processor(document: RunDocument) -> RooflineModel | None:
 
 
 def _native_functions(document: RunDocument) -> Iterator[RooflinePoint]:
-    """Functions whose FLOP and bytes were counted in a whole run, and whose time was sampled in one.
+    """Yield functions whose FLOP and bytes were counted in a whole run, and whose time was sampled in one.
 
     Counts of a marked region are of one iteration, and samples of the whole run: those are not compared.
     """
@@ -203,7 +203,7 @@ def _native_functions(document: RunDocument) -> Iterator[RooflinePoint]:
 
 
 def _operators(document: RunDocument) -> Iterator[RooflinePoint]:
-    """Operations of torch whose shapes tell the FLOP of float32 and the bytes that they need."""
+    """Yield operations of torch whose shapes give the float32 FLOP and the bytes that they need."""
     profile = next((one for one in document.profiles if one.kind == "line-operators"), None)
     whole = sum(one.own for one in profile.hotspots if one.total is not None) if profile is not None else 0.0
     for one in profile.hotspots if profile is not None and whole > 0 else ():

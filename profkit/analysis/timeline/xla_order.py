@@ -172,7 +172,7 @@ class _Alignment:
         met = [at for at, (number, _) in enumerate(self._launches) if self._names[number] in self._signs]
         observed = "".join(self._signs[self._names[self._launches[at][0]]] for at in met)
         expected = "".join(signs[self._schedule[at].group] for at in self._anchors)
-        # In a schedule that repeats itself, the begin of an execution is not known: only what all turns agree on counts.
+        # If a schedule repeats itself, the begin of an execution is not known: only what all turns agree on counts.
         turn = (expected + expected).find(expected, 1)
         begin, before = observed.find(expected), -1
         while begin >= 0:

@@ -54,7 +54,7 @@ class _Drawing:
         return frame(chart.kind, HEIGHT, chart.title, chart.description, drawn)
 
     def _axes(self) -> Iterator[Html]:
-        """Lines across with their values at the left, and the lower edge with as many values as stand apart."""
+        """Yield lines across with their values at the left, and the lower edge with as many values as fit."""
         yield text((2, FONT), fitted(self.chart.y.title, WIDTH - 4), "t")
         for tick in self.ticks:
             y = self.y(tick.value)
@@ -104,7 +104,7 @@ class _Drawing:
         yield from self._labels()
 
     def _labels(self) -> Iterator[Html]:
-        """Words beside their places, on the first side where no others and no end of a line are."""
+        """Yield words beside their places, on the first side without other words or a line's end."""
         dots = (dot for mark in self.chart.marks if isinstance(mark, PointGroup) for dot in mark.points)
         places = ((self.x(dot.x), self.y(dot.y), dot.size) for dot in dots)
         used = [(x - size, y - size, x + size, y + size) for x, y, size in places]
@@ -220,7 +220,7 @@ def number(value: float) -> str:
 
 
 def tag(name: str, *children: str, **attributes: float | str | None) -> Html:
-    """One element, its numbers as coordinates."""
+    """Return one element, with its numbers as coordinates."""
     words = {key: number(v) if isinstance(v, int | float) else v for key, v in attributes.items()}
     return element(name, *children, **words)
 
@@ -231,7 +231,7 @@ def hover(text: str) -> Html:
 
 
 def text(at: tuple[float, float], words: str, kind: str | None = None, hover_text: str | None = None) -> Html:
-    """Words whose baseline begins at `at`; `kind` names classes: `e` ends there, `m` has its middle there."""
+    """Return words whose baseline begins at `at`; class `e` ends there, `m` has its middle there."""
     return tag("text", words, hover(hover_text) if hover_text else "", x=at[0], y=at[1], class_=kind)
 
 

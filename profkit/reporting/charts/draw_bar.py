@@ -71,7 +71,7 @@ def _part(part: StepPart, begin: float, share: float, anchor: str) -> Html:
 
 
 def _words(part: StepPart, share: float) -> Iterator[Html]:
-    """Its name and what it is, as far as they fit in; one text for narrow screens and one for others."""
+    """Yield its name and what it is, as far as they fit; one text for narrow screens and one for others."""
     for line, words in enumerate((part.name, part.what)):
         # In the larger of the two areas, so that the line between them goes through no word.
         below = part.look == "limited" and part.needed > _HALF

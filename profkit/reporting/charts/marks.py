@@ -71,7 +71,7 @@ class Axis:
     log: bool = False
 
     def scale(self, values: Iterable[float], start: float, end: float) -> Scale:
-        """From `start` to `end` over the values, where it is not said how far it reaches."""
+        """Return the scale from `start` to `end` over the values, unless its reach is given."""
         known = [value for value in values if isfinite(value)]
         alike = len(set(known)) < 2
         found = linear(known, start, end) if alike else Scale(min(known), max(known), start, end)
@@ -84,7 +84,7 @@ class Axis:
 
 
 def ticks(scale: Scale, unit: str = "", most: int = 5) -> tuple[Tick, ...]:
-    """At most `most` ticks, at even round values; with more figures where their labels would be alike."""
+    """Return at most `most` ticks at even round values, with more figures if their labels would be equal."""
     if scale.log and (decades := _log_ticks(scale, most)):
         return tuple(Tick(value, format_quantity(value, unit)) for value in decades)
     extent = scale.high - scale.low
@@ -101,7 +101,7 @@ def ticks(scale: Scale, unit: str = "", most: int = 5) -> tuple[Tick, ...]:
 
 
 def _log_ticks(scale: Scale, most: int) -> list[float]:
-    """1, 2 and 5 of each power of ten, or fewer of them; nothing where less than two lie on the scale."""
+    """Return 1, 2 and 5 of each power of ten, or fewer; empty if fewer than two lie on the scale."""
     first, last = floor(log10(scale.low)), ceil(log10(scale.high))
     steps = [(1, (1, 2, 5)), (1, (1, 3)), *((apart, (1,)) for apart in range(1, last - first + 1))]
     for apart, digits in steps:

@@ -52,7 +52,7 @@ class StepBar(Block):
         return self.lines(_CELLS)
 
     def lines(self, cells: int) -> Sequence[Block]:
-        """One line of at most so many characters, and one that says how to read it.
+        """Return one line of at most that many characters, and one that explains it.
 
         Nothing where hardly any limit or idle time is known: a bar without heights says no more than the shares in the
         table below it.

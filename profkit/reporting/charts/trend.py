@@ -102,7 +102,7 @@ def _lines(trend: Trend) -> Iterator[AnyMark]:
 
 
 def _events(trend: Trend) -> Iterator[AnyMark]:
-    """Lines where it became another one and where a new segment begins; a change has its word first."""
+    """Yield lines at changes and at new segments; a change has its word first."""
     events = [(c.index, "change", _step(c), change_text(trend.series, c)) for c in trend.change_points]
     for e in trend.epochs[1:]:
         why = segment_reason(trend.series, e)
@@ -115,7 +115,7 @@ def _events(trend: Trend) -> Iterator[AnyMark]:
 
 
 def _step(change: ChangePoint) -> str:
-    """`▲ 5.2 %`: up or down by a sign, so that it needs no colour."""
+    """Return `▲ 5.2 %`: up or down by a sign, so that it needs no colour."""
     sign = "▲" if change.after > change.before else "▼"
     if change.ratio is None or change.before < 0:
         return sign
@@ -123,7 +123,7 @@ def _step(change: ChangePoint) -> str:
 
 
 def change_text(series: Series, change: ChangePoint) -> str:
-    """`2026-02-10: 1.00 ms to 1.10 ms, +10.0 %, worse (value 9, commit feedbeef0123)`."""
+    """Return `2026-02-10: 1.00 ms to 1.10 ms, +10.0 %, worse (value 9, commit feedbeef0123)`."""
     by = f", {(change.ratio - 1) * 100:+.1f} %" if change.ratio is not None else ""
     commit = f", commit {change.commit[:12]}" if change.commit else ""
     when = day_of(change.started or series.points[change.index].started)

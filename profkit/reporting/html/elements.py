@@ -29,12 +29,12 @@ class Html(str):
     __slots__ = ()
 
     def __html__(self) -> str:
-        """For templates: it is escaped already."""
+        """Return the text for templates: it is escaped already."""
         return self
 
 
 def element(name: str, *children: str, **attributes: str | None) -> Html:
-    """One element. `class_` is written as class, `_` in names as `-`; an attribute that is None is left out.
+    """Return one element; `class_` becomes class, `_` in names becomes `-`, attributes that are None are left out.
 
     >>> element("a", "1 < 2", Html("<b>x</b>"), class_="n", href="#s1")
     '<a class="n" href="#s1">1 &lt; 2<b>x</b></a>'
@@ -72,21 +72,21 @@ def _templates() -> Any:
 
 
 def together(parts: Iterable[str]) -> Html:
-    """Several pieces of HTML and text as one."""
+    """Join several pieces of HTML and text."""
     return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
 
 
 def text(value: object) -> str:
-    """Any value as HTML for an element or a quoted attribute: control and bidirectional characters made visible.
+    """Escape a value for an element or a quoted attribute; control and bidirectional characters become visible.
 
-    >>> text('<b>"\\u202e')
+    >>> text('<b>"\u202e')
     '&lt;b&gt;&quot;�'
     """
     return html.escape(text_for_others(str(value)), quote=True)
 
 
 def island(data: Json) -> str:
-    """Plain data as JSON that may stand inside of a script element, whatever its texts hold.
+    """Return plain data as JSON that is safe inside a script element, whatever its texts contain.
 
     `<`, `>`, `&` and the line separators are escaped, so no text can end the element or open a comment in it.
     Raises ValueError for NaN and infinity, which JSON does not know.

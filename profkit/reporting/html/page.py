@@ -183,7 +183,7 @@ class PageBlocks:
         )
 
     def block(self, block: Block) -> Html:
-        """One block, with whatever stands in it."""
+        """Return one block with everything in it."""
         match block:
             case Section():
                 return self._section(block)
@@ -305,6 +305,6 @@ def _row_id(anchor: str, place: int) -> dict[str, str]:
 
 
 def _lines(lines: Sequence[str]) -> Html:
-    """Lines as they are, each by itself."""
+    """Return the lines unchanged, each in its own element."""
     inside = Html("\n").join(map(text, lines))
     return element("pre", element("code", Html(inside)), class_="command", tabindex="0")

@@ -167,7 +167,7 @@ def _test_row(document: BisectDocument, search: BisectSearch, step: BisectStep) 
 
 
 def _word(search: BisectSearch, step: BisectStep) -> Text:
-    """Of a test of the search, which end the commit is like; of others the word of the paired test."""
+    """Return which end the commit of a search test is like; for other tests the word of the paired test."""
     whole = log(search.steps[0].ratio)
     if step.kind != "search" or not whole:
         return Label(_STATUSES[step.word], step.word.upper()).span

@@ -43,7 +43,7 @@ def view(folder: Path) -> View:
 
 
 def _rows(stacks: Stacks) -> Iterator[tuple[Text, ...]]:
-    """`93.1 %  2.27 s  work (app.py)`, each function below the one that called it."""
+    """Yield `93.1 % 2.27 s work (app.py)`, each function below the one that called it."""
     flame = flame_of(_folded(stacks), MIN_SHARE)
     for box in flame.boxes if flame is not None else ():
         share = box.value / flame.total if flame is not None else 0.0
@@ -74,7 +74,7 @@ def _without_inner(stack: Sequence[Frame]) -> Iterator[Frame]:
 
 
 def _of_library(frame: Frame) -> Frame:
-    """`json.loads` in place of `loads (__init__.py)`."""
+    """Return `json.loads` in place of `loads (__init__.py)`."""
     if not is_python(frame) or not frame.file or not frame.file.endswith(".py"):
         return frame
     module, name = public_module(module_name(frame.file)), library_name(frame.function).rpartition(".")[2]

@@ -106,12 +106,12 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
 
 
 def word_of(workload: WorkloadOutcome) -> str:
-    """`REGRESSED`, ...; a target that is missed is `FAILED`, since nothing need have changed."""
+    """Return `REGRESSED`, ...; a target that is missed is `FAILED`, since nothing need have changed."""
     return "FAILED" if workload.code == MISSED_TARGET else workload.outcome.upper()
 
 
 def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
-    """`✗ 1 REGRESSED, ✓ 7 PASS`: how many workloads of each outcome, the worst first."""
+    """Return `✗ 1 REGRESSED, ✓ 7 PASS`: how many workloads of each outcome, the worst first."""
     parts: list[str | Span] = []
     for outcome, status in OUTCOMES.items():
         words = [word_of(workload) for workload in workloads if workload.outcome == outcome]
@@ -122,7 +122,7 @@ def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
 
 
 def change_of(metric: MetricOutcome) -> str:
-    """`640 µs → 694 µs (+8.4 %)`; what there is of it."""
+    """Return `640 µs → 694 µs (+8.4 %)`; what there is of it."""
     if metric.value is None:
         return ""
     now = format_quantity(metric.value, metric.unit)
@@ -135,7 +135,7 @@ def change_of(metric: MetricOutcome) -> str:
 
 
 def why_of(metric: MetricOutcome, pairs: NightPairs | None) -> str:
-    """Its change, and the reason of its outcome."""
+    """Return its change, and the reason of its outcome."""
     change, reason = change_of(metric), reason_of(metric, pairs)
     return f"{change}: {reason}" if change and metric.code not in _WITH_VALUE else reason
 

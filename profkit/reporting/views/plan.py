@@ -125,7 +125,7 @@ def _check(check: Check) -> StatusRow:
 
 
 def scrubbed_view(output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]) -> View:
-    """Kinds and counts of what was removed, never the things themselves; and what was left out."""
+    """Return kinds and counts of what was removed (never its contents), and what was left out."""
     kinds = [f"{entry.kind}: {entry.count}" for entry in removed]
     text = (
         "Look at it: what has no form of a secret, and is named nowhere as private, is not known to be one."

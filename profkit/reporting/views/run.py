@@ -142,7 +142,7 @@ def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
 
 
 def _part_text(document: RunDocument) -> Text | None:
-    """`938 ms; memory +122 MiB at its end, peak 215 MiB`, of a part of a program; None of a whole one."""
+    """Return `938 ms; memory +122 MiB at its end, peak 215 MiB`, of a part of a program; None of a whole one."""
     known = {one.metric: one.value for one in document.readings}
     added, calls = known.get("memory.rss_added"), document.facts.get("calls", "")
     if added is None and not calls.isdigit():
@@ -176,7 +176,7 @@ def _facts_below(document: RunDocument, facts: NamedTexts) -> frozenset[str]:
 
 
 def _commit(document: RunDocument) -> str | None:
-    """`1a2b3c4d5e6f on main, with changes that are not committed`; None where the run was not asked."""
+    """Return `1a2b3c4d5e6f on main, with changes that are not committed`; None where the run was not asked."""
     revision = document.revision
     if revision is None:
         return None
@@ -189,7 +189,9 @@ def _commit(document: RunDocument) -> str | None:
 
 
 def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
-    """`✗ 2 targets missed` of the run, and behind it which, how many others there are, and misses in its parts."""
+    """Return `✗ 2 targets missed` of the run, and behind it which, how many others there are, and misses in its
+    parts.
+    """
     whole = [v for v in verdicts if v.scope.kind in ("run", "region")]
     by_word = {word: [v for v in whole if v.verdict == word] for word in VERDICTS}
     worst = next((word for word, group in by_word.items() if group), None)
@@ -315,7 +317,7 @@ def _all_numbers(texts: Texts, *, placed: bool) -> Section | None:
 
 
 def _summary(summary: SummaryText) -> Iterator[Block]:
-    """Its tables and notes."""
+    """Yield its tables and notes."""
     yield from summary.tables
     if summary.notes:
         yield ItemList(summary.notes, brief=_NOTES)

@@ -216,7 +216,7 @@ _FLAMES = 3  # sampled events that are drawn
 
 
 def flame_section(extras: Extras) -> Iterator[Section]:
-    """One flame graph of wall time; where that was not sampled, those of what was. Nothing where nothing was sampled.
+    """Yield one flame graph of wall time, else those of what was sampled; nothing without samples.
 
     Native stacks of another run cannot be put below Python's: they stand folded beneath.
     """

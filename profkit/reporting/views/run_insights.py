@@ -69,7 +69,7 @@ class JoinedInsight:
 
 
 def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
-    """profkit's insights in their order; what a rule says of several kernels in one, by what is won with all.
+    """Return profkit's insights in their order; findings of a rule on several kernels are one, with the sum.
 
     So is the same advice at several places, as the first of them.
     """
@@ -149,7 +149,7 @@ def _item(one: JoinedInsight, folder: str, *, first: bool) -> Item:
 
 
 def _others_text(others: Sequence[Insight], folder: str) -> Text:
-    """`sgemm_b (3.4 %), sgemm_c (1.2 %) and 2 more kernels`, each with the most that can be won."""
+    """Return `sgemm_b (3.4 %), sgemm_c (1.2 %) and 2 more kernels`, each with the most that can be won."""
     named = [
         joined(
             code(_other_label(one, folder)),
@@ -168,7 +168,7 @@ def _other_label(insight: Insight, folder: str) -> str:
 
 
 def time_split_text(split: TimeSplit | None, *, of_region: bool = False) -> str | None:
-    """`3.59 s: waiting 62 %, working 38 % on 1.0 thread; start-up 1.2 s`; None where nothing was looked at.
+    """Return `3.59 s: waiting 62 %, working 38 % on 1.0 thread; start-up 1.2 s`; None where nothing was looked at.
 
     `of_region`: the program enters its region as it likes, so that what is outside of it is no start-up alone.
     """
@@ -205,7 +205,7 @@ def gain_text(gain: Gain | None) -> Text:
 
 
 def evidence_text(insight: Insight) -> str:
-    """`softmax_kernel (45 % of the GPU time): 12 % of ...`: the kernel with its share, where it is about one."""
+    """Return `softmax_kernel (45 % of the GPU time): 12 % of ...`: the kernel with its share, where it is about one."""
     place = insight.where
     if place.label is None:
         return insight.evidence
@@ -214,7 +214,8 @@ def evidence_text(insight: Insight) -> str:
 
 
 def place_text(insight: Insight, folder: str = "") -> Text | None:
-    """`at train.py:12 in step, aten::mm [64, 32] x [32, 8]`; None where all that is known stands in the evidence.
+    """Return `at train.py:12 in step, aten::mm [64, 32] x [32, 8]`; None where all that is known stands in the
+    evidence.
 
     Where no line is known the kernel is named, unless that stands before the evidence.
     """
@@ -319,7 +320,8 @@ def nothing_text(document: RunDocument) -> str | None:
 
 
 def more_text(document: RunDocument) -> Text | None:
-    """`To know more (coalescing, spills): profkit profile --depth full -- COMMAND`; None where nothing is missing.
+    """Return `To know more (coalescing, spills): profkit profile --depth full -- COMMAND`; None where nothing is
+    missing.
 
     The line is the one that answers the most open questions.
     """
@@ -422,13 +424,13 @@ def spots_section(document: RunDocument) -> Section | None:
 
 
 def _share(spot: CodeSpot) -> str:
-    """`██████     62 %  1.24 s`."""
+    """Return `██████ 62 % 1.24 s`."""
     bar = "█" * round(BAR * min(1.0, spot.share)) or "▏"
     return f"{bar:{BAR}} {100 * spot.share:3.0f} %  {format_quantity(spot.seconds, 's')}"
 
 
 def where_text(where: Place, folder: str) -> str:
-    """`Net.forward train.py:14`, with the file as seen from `folder`; empty where nothing is known."""
+    """Return `Net.forward train.py:14`, with the file as seen from `folder`; empty where nothing is known."""
     name = brief_place(where, _FUNCTION)
     if where.file is None:
         return name

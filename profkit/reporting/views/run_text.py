@@ -49,13 +49,13 @@ class Action:
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """fail, unknown, pass, not-applicable; within a word as the judge gave them."""
+    """Sort by fail, unknown, pass, not-applicable; within a word as the judge gave them."""
     order = list(VERDICTS)
     return sorted(verdicts, key=lambda verdict: order.index(verdict.verdict))
 
 
 def common_causes(verdicts: Sequence[Verdict]) -> dict[Fact, list[Verdict]]:
-    """Unknown verdicts by their common cause (`the counters pass was not asked for`), where several share one."""
+    """Return unknown verdicts by a cause that several share (`the counters pass was not requested`)."""
     causes: dict[Fact, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.verdict == "unknown" and verdict.cause is not None:
@@ -64,7 +64,7 @@ def common_causes(verdicts: Sequence[Verdict]) -> dict[Fact, list[Verdict]]:
 
 
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:
-    """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
+    """Return `2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
     numbers = [(sum(v.verdict == word for v in verdicts), VERDICTS[word].word) for word in VERDICTS]
     return ", ".join(f"{number} {word}" for number, word in numbers if number)
 
@@ -86,7 +86,7 @@ def actions(document: RunDocument) -> list[Action]:
 
 
 def _sorted(document: RunDocument) -> list[Verdict]:
-    """Missed targets that something is to be done about, the most urgent first."""
+    """Return the missed targets with advice, the most urgent first."""
     placed = document.gpus or document.metal is not None
     failed = [
         verdict
@@ -139,7 +139,7 @@ def _device(gpu: Gpu, number: int) -> str:
 
 
 def scope_prefix(scope: Scope) -> str:
-    """`in sgemm: ` before what is said of a function or kernel; nothing for the run and its region."""
+    """Return `in sgemm: ` before what is said of a function or kernel; nothing for the run and its region."""
     return f"in {scope_name(scope)}: " if scope.kind in ("function", "kernel") and scope.name else ""
 
 
@@ -156,7 +156,7 @@ def command_line(document: RunDocument) -> str:
 
 
 def time_line(document: RunDocument) -> str | None:
-    """`4.13 ms ± 0.8 % per iteration`, of the first timing; None where nothing was timed."""
+    """Return `4.13 ms ± 0.8 % per iteration`, of the first timing; None where nothing was timed."""
     values = {r.metric: r.value for s in document.summaries if s.concern == "time" for r in s.readings[::-1]}
     median, half = values.get("time.median"), values.get("time.interval")
     if median is None or not document.timings:
@@ -176,7 +176,7 @@ def title_of(concern: str) -> str:
 
 
 def session_conditions(document: RunDocument) -> dict[str, str]:
-    """Versions of the tools and what they did to clocks and caches: whatever decides what may be compared."""
+    """Return the tools' versions and what they did to clocks and caches, which decide what may be compared."""
     versions = {name: version for name, version in document.tools.items() if version}
     facts = {name: value for name, value in document.facts.items() if name != "command"}
     # A fact of one pass stands behind that of all as `clocks (explain)`: where it is the same, once is enough.
@@ -194,7 +194,7 @@ def passes_with_object(document: RunDocument) -> list[PassResult]:
 
 
 def machine_line(document: RunDocument) -> str | None:
-    """Processor, cores and what it runs on, in one line; None for a report of unknown origin."""
+    """Return processor, cores and system in one line; None for a report of unknown origin."""
     machine = document.machine
     if machine is None:
         return None

@@ -78,7 +78,7 @@ _IDLE: dict[MarkKind, str] = {
 
 
 def timeline_sections(document: RunDocument, extras: Extras) -> Iterator[Section]:
-    """One section with what was recorded: the device's step, then the program's threads."""
+    """Yield one section with what was recorded: the device's step, then the program's threads."""
     graphs = [
         graph
         for timeline in (document.trace.timeline if document.trace is not None else None, document.timeline)
@@ -126,7 +126,7 @@ def _title(timeline: Timeline) -> str:
 
 
 def _shown(timeline: Timeline) -> str:
-    """`one step of 32 alike, 10.2 ms, 5.61 s after the recording began`."""
+    """Return `one step of 32 alike, 10.2 ms, 5.61 s after the recording began`."""
     seconds = format_quantity(timeline.seconds, "s")
     if timeline.kind == "threads":
         return f"the whole run of {seconds}"
@@ -188,7 +188,7 @@ def _place(label: MarkLabel, folder: str) -> str:
 
 
 def _owner(timeline: Timeline, process: int, device: int | None) -> str:
-    """`rank 1, GPU 0`; the process only where there are several."""
+    """Return `rank 1, GPU 0`; the process only where there are several."""
     several = len({lane.process for lane in timeline.lanes}) > 1
     named = timeline.processes[process] if process < len(timeline.processes) else ""
     alike = timeline.processes.count(named) > 1 or not named
@@ -197,7 +197,7 @@ def _owner(timeline: Timeline, process: int, device: int | None) -> str:
 
 
 def _lane_name(timeline: Timeline, lane: Lane) -> str:
-    """`GPU 0, stream 7`, `host 1: calls`, `main`."""
+    """Return `GPU 0, stream 7`, `host 1: calls`, `main`."""
     owner = _owner(timeline, lane.process, lane.device)
     number = f" {lane.number + 1}" if lane.number is not None else ""
     what = {
@@ -218,7 +218,7 @@ def _lane_name(timeline: Timeline, lane: Lane) -> str:
 
 
 def _table(timeline: Timeline, texts: Sequence[tuple[str, str]], lanes: Sequence[str]) -> DataTable:
-    """Of each lane what takes most of its time."""
+    """Return a table with what takes most of each lane's time."""
     rows: list[tuple[Text, ...]] = []
     for lane, name in zip(timeline.lanes, lanes, strict=True):
         seconds, counts = Counter[str](), Counter[str]()

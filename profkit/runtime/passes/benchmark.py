@@ -95,7 +95,7 @@ def _look() -> tuple[CudaDriver | None, Any]:
 
 
 def describe_device(samples: SampleSet) -> Iterator[str]:
-    """Who is waited for, and what the device did meanwhile."""
+    """Yield what is waited for, and what the device did during that time."""
     if samples.clock != "wall":
         yield f"{samples.clock.partition('-')[0].upper()}, waited for"
     if samples.clocks:
@@ -121,7 +121,7 @@ class BenchmarkResult:
 
     @property
     def median(self) -> float:
-        """Seconds per call."""
+        """Return the median seconds per call."""
         return statistics.median(self.samples.seconds)
 
     @property
@@ -131,12 +131,12 @@ class BenchmarkResult:
 
     @property
     def flops_per_second(self) -> float | None:
-        """FLOP/s, where the workload says what it computes."""
+        """Return the FLOP/s; None if the workload does not declare its FLOP."""
         return self.flops / self.median if self.flops is not None and self.median > 0 else None
 
     @property
     def bytes_per_second(self) -> float | None:
-        """Bytes/s, where the workload says what it moves."""
+        """Return the bytes/s; None if the workload does not declare its bytes."""
         return self.bytes / self.median if self.bytes is not None and self.median > 0 else None
 
     def __str__(self) -> str:

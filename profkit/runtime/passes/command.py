@@ -171,7 +171,9 @@ def program_words(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def may_run_python(command: Sequence[str]) -> bool:
-    """Whether an interpreter or a script of Python stands in the command, also in the code that a shell is given."""
+    """Return whether an interpreter or a script of Python stands in the command, also in the code that a shell is
+    given.
+    """
     return _names_python(command) or any(_names_python(part) for part in _shell_code(tuple(command)))
 
 
@@ -271,7 +273,7 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCom
 
 
 def _parse_short_options(word: str, following: Sequence[str]) -> tuple[list[str], tuple[str, ...], int]:
-    """One word of short options: the options to keep, the program it names, the number of words used.
+    """Parse one word of short options; return the options to keep, the program it names, and the words used.
 
     The program is ("?",) where the word runs none, or where -x or -i ask for what a host does not do.
     """
@@ -320,7 +322,7 @@ _VERSION_CODE = "import sys; print('profkit', *sys.version_info[:3])"
 
 
 def python_version(interpreter: str | Sequence[str]) -> tuple[int, int, int] | None:
-    """Its version, (3, 11, 7); None where it does not start or is no Python.
+    """Return the version of a Python, (3, 11, 7); None if it does not start or is not Python.
 
     `interpreter` is a path or the words that start it. Where nothing may be started, profkit's own version is taken.
     """

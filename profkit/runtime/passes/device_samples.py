@@ -106,7 +106,7 @@ class DeviceClock:
         self.driver.check("cuEventSynchronize", event)
 
     def seconds_between(self, first: ctypes.c_void_p, second: ctypes.c_void_p) -> float:
-        """Seconds from one event to the other, both past; steps of about 0.5 µs (cuda.h)."""
+        """Return the seconds from one past event to the other, in steps of about 0.5 µs (cuda.h)."""
         milliseconds = ctypes.c_float()
         self.driver.check("cuEventElapsedTime", ctypes.byref(milliseconds), first, second)
         return milliseconds.value / 1e3
@@ -134,7 +134,7 @@ class DeviceClock:
             self.driver.check("cuMemsetD8Async", place, zero, ctypes.c_size_t(step), self._stream)
 
     def wait(self) -> None:
-        """Until all devices of this process are idle."""
+        """Wait until all devices of this process are idle."""
         self.driver.synchronize()
 
     def address(self) -> bytes | None:
@@ -177,7 +177,7 @@ def watch_device(driver: CudaDriver) -> DeviceWatch | None:
 
 
 def _current_stream() -> int:
-    """torch's current stream, else the default stream."""
+    """Return torch's current stream, else the default stream."""
     torch = sys.modules.get("torch")
     try:
         return int(torch.cuda.current_stream().cuda_stream) if torch and torch.cuda.is_initialized() else 0
@@ -220,7 +220,7 @@ class DeviceCalls:
         self.hurried = False  # the host could not be kept out of them
 
     def probe(self) -> DeviceSample:
-        """One call as the workload makes it, events around it and the wall clock beside them."""
+        """Time one call as the workload makes it, with events around it and the wall clock."""
         clock = self.clock
         first, last = clock.event(0), clock.event(1)
         clock.wait()
@@ -245,7 +245,7 @@ class DeviceCalls:
         self.stall_seconds = self._fitting_stall()
 
     def time_singly(self) -> list[float]:
-        """Seconds of each call of one block; empty where the host did not get ahead of the device."""
+        """Return the seconds of each call of one block; empty if the host did not get ahead of the device."""
         calls, clock = self.ahead, self.clock
         clock.wait()
         if self.cold and not clock.can_flush:

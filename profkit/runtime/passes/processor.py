@@ -20,7 +20,7 @@ class ProcessorWatch:
     """Looked at before and after a sample, outside of what is timed. That takes 10 µs, and 2 µs for each thread."""
 
     def __init__(self, pid: int | None = None) -> None:
-        """Of the process `pid`, or of this one."""
+        """Observe the process `pid`, or this one."""
         self._tasks = f"/proc/{pid or 'self'}/task"
         self._files: dict[int, int] = {}  # thread -> its open file
         self._before: _Waits = {}
@@ -38,7 +38,7 @@ class ProcessorWatch:
         self._before = self._read_waits()
 
     def longest_wait(self, only: int | None = None) -> float:
-        """Seconds of the sample in which one thread could have run and did not; 0 where nobody tells.
+        """Return the seconds of the sample in which one thread could have run and did not; 0 if not known.
 
         `only`: of this thread alone. A process that is stopped and goes on wakes all of its threads, to no purpose.
         """
@@ -90,12 +90,12 @@ class ReferenceLoop:
         self._pause, self._due = PAUSE, 0.0
 
     def run_if_due(self) -> None:
-        """One turn, if the last one is long enough ago."""
+        """Run one turn, if the last one is long enough ago."""
         if perf_counter() >= self._due:
             self.run()
 
     def run(self) -> None:
-        """One turn, now."""
+        """Run one turn now."""
         begin, total = perf_counter(), 0
         for step in range(STEPS):
             total += step

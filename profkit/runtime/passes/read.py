@@ -32,12 +32,12 @@ MOST_RECORDS = 8  # of one step, for what the ranks of a node have in common
 
 
 def read_record(path: Path) -> RegionRecord:
-    """One process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
+    """Read one process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
     return read_document(path, decode_record, MOST_BYTES)
 
 
 def read_packages(plan: PassPlan) -> dict[str, str]:
-    """Versions of what the processes of a pass had loaded, as far as their records can be read."""
+    """Return the versions of what a pass's processes had loaded, as far as their records can be read."""
     packages: dict[str, str] = {}
     for directive in (step.directive for step in plan.steps if step.directive is not None):
         prefix = Path(directive.record)

@@ -271,7 +271,7 @@ def hide_secrets(text: str, hide: Callable[[str], str]) -> str:
 
 
 def _in_pairs_hidden(text: str, hide: Callable[[str], str]) -> str:
-    """Without values whose name stands before in quotes, tags or words: `<password>X</password>`, `ENV TOKEN X`."""
+    """Hide values whose name precedes them in quotes, tags or words: `<password>X</password>`, `ENV TOKEN X`."""
 
     def second(name: int, value: int) -> Callable[[re.Match[str]], str]:
         def hidden(found: re.Match[str]) -> str:
@@ -438,7 +438,7 @@ def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def hide_values(value: _T, secrets: Sequence[str]) -> _T:
-    """Plain data, or dataclasses, without the secrets of a command; one of a few letters only beside its name."""
+    """Return plain data, or dataclasses, without the secrets of a command; short ones only next to their name."""
     return cast("_T", _hide_in(value, secrets)) if secrets else value
 
 

@@ -108,7 +108,8 @@ class ShownCommand:
 
 
 def shown_command(words: Sequence[str]) -> ShownCommand:
-    """`words` as others may see them; names in $PROFKIT_HARMLESS are shown with their values, `all` shows each word.
+    """Return `words` as others may see them; names in $PROFKIT_HARMLESS are shown with their values, `all` shows each
+    word.
 
     What looks like a secret by its own form is masked whatever its name is.
     """
@@ -121,12 +122,12 @@ def shown_command(words: Sequence[str]) -> ShownCommand:
 
 
 def shown_line(words: Sequence[str]) -> str:
-    """`shown_command` as one line."""
+    """Return `shown_command` as one line."""
     return shown_command(words).line
 
 
 def joined_words(words: Sequence[str]) -> str:
-    """Words that are shown as one line, quoted for a shell; a mask as it is."""
+    """Join words to one line, quoted for a shell; a mask is kept unchanged."""
     return " ".join(map(_quoted, words))
 
 
@@ -344,7 +345,9 @@ def _is_short_number(value: str) -> bool:
 
 
 def _is_plain_number(value: str) -> bool:
-    """Whether it is a number that a person chose: of up to three digits, with a point, round, or a power of two."""
+    """Return whether it is a number that a person chose: of up to three digits, with a point, round, or a power of
+    two.
+    """
     if not _is_number(value) or not _is_short_number(value):
         return False
     if not value.isdigit():

@@ -43,7 +43,7 @@ class TimedCalls:
         self.waited = False  # in the last sample, as the watch saw it
 
     def sample(self) -> float:
-        """Seconds per call over `loops` calls, the work they left to a device included."""
+        """Return the seconds per call over `loops` calls, including the work that they left to a device."""
         fn, wait, watch = self.fn, self.wait, self.watch
         wait()
         if watch is not None:
@@ -95,7 +95,7 @@ class _SampleLog:
         return self.waiting > 1 - LEAST_FREE
 
     def kept(self) -> list[tuple[float, bool, DeviceState | None]]:
-        """Those that count: of a process that did not wait, and of a device that does not slow down half of them."""
+        """Return the samples that count: without those of a waiting process, or of a device that slowed down."""
         free = self.samples if self.always_waits else [one for one in self.samples if not one[1]]
         unhindered = [one for one in free if one[2] is None or not one[2].throttle]
         return unhindered if 2 * len(unhindered) >= len(free) else free

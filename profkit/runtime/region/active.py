@@ -59,7 +59,7 @@ class DeviceWait:
         self._held: Counter[str] = Counter()
 
     def wait(self) -> None:
-        """Until the device has done what this process gave it; not while `unless` holds."""
+        """Wait until the device has done this process's work; not while `unless` holds."""
         if self._off or self._unless():
             return
         if self._device is None:
@@ -88,7 +88,7 @@ class DeviceWait:
         return tuple(word for word, count in self._held.items() if 2 * count >= self._looks)
 
     def forget(self) -> None:
-        """In a forked child: the device is the parent's."""
+        """Forget the device in a forked child: it is the parent's."""
         self._off = self._device is not None
         self.clocks = []
 
@@ -140,7 +140,7 @@ _MAX_CHARACTERS = 60  # characters of a version
 
 
 def loaded_packages() -> dict[str, str]:
-    """`{"python": "3.11.7", "torch": "2.11.0"}`; a module that tells no version is left out."""
+    """Return `{"python": "3.11.7", "torch": "2.11.0"}`; a module that tells no version is left out."""
     packages = {"python": ".".join(map(str, sys.version_info[:3]))}
     name = sys.implementation.name
     if name != "cpython":
@@ -320,7 +320,7 @@ class RegionSession:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Regions entered inside switch and record nothing: for warm-up, and for a benchmark's own timing."""
+        """Let regions inside switch and record nothing: for warm-up, and for a benchmark's own timing."""
         self._quiet += 1
         try:
             yield

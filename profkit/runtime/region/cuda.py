@@ -64,7 +64,7 @@ class CudaDriver:
             raise DriverError(f"{name}: {self.error_name(result)}")
 
     def error_name(self, result: int) -> str:
-        """`CUDA_ERROR_NO_DEVICE`, or the number where the driver has no name for it."""
+        """Return `CUDA_ERROR_NO_DEVICE`, or the number where the driver has no name for it."""
         text = ctypes.c_char_p()
         if self.call("cuGetErrorName", result, ctypes.byref(text)) or not text.value:
             return f"error {result}"
@@ -223,7 +223,7 @@ class CudaSwitch:
             self._remark(Fact("late-cuda" if uses_cuda() else "no-cuda-in-region"))
 
     def forget(self) -> None:
-        """In a forked child: CUDA is the parent's."""
+        """Forget CUDA in a forked child: it is the parent's."""
         self._range, self._started = None, False
         if self._driver is not None:
             self._off = True

@@ -60,7 +60,7 @@ class SignpostSwitch:
     """Notes spans, and puts signposts around them; changes nothing of what is recorded."""
 
     def __init__(self, device: Any) -> None:
-        """`device` is waited for at both ends."""
+        """Wait for `device` at both ends."""
         self.left_out = 0
         # begin and end of each entry that has ended, in ns of mach absolute time
         self.spans: list[tuple[int, int]] = []
@@ -91,13 +91,13 @@ class SignpostSwitch:
             self.left_out += 1
 
     def forget(self) -> None:
-        """In a forked child: the spans are the parent's, and so is Metal."""
+        """Forget the spans in a forked child: they and Metal are the parent's."""
         self.spans, self.left_out, self._begin = [], 0, None
         self._wait.forget()
 
 
 def _load_signposts() -> tuple[SignpostFunction | None, SignpostFunction | None]:
-    """libSystem's two functions; they keep Python's lock, since to give it away costs more than they do."""
+    """Return libSystem's two functions; they keep Python's lock, since releasing it costs more than they do."""
     try:
         import ctypes
 

@@ -43,7 +43,7 @@ class PerfControl:
         self._say(b"disable\n")
 
     def forget(self) -> None:
-        """In a forked child: the channel stays the parent's."""
+        """Leave the channel to the parent, in a forked child."""
         for descriptor in (self._control, self._ack, self._lock):
             if descriptor >= 0:
                 os.close(descriptor)

@@ -177,12 +177,12 @@ class ValgrindSwitch:
         self._dumps += 1
 
     def end(self) -> None:
-        """At the end of the process: what other threads did since the last dump belongs to no region."""
+        """End the process's counts: what other threads did since the last dump belongs to no region."""
         self._dump()
         self._requests.send(_ZERO_STATS)
 
     def _begin_child(self) -> None:
-        """In a forked child: forget what the parent counted."""
+        """Forget in a forked child what the parent counted."""
         self._requests.send(_ZERO_STATS)
         self._entries = 1 if self._thread.collecting else 0
         if not self._thread.collecting:

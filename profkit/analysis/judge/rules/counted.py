@@ -18,7 +18,7 @@ def with_slashes(file: str | None) -> str:
 
 
 def last_name(function: str) -> str:
-    """`execute_sql` of `SQLCompiler.execute_sql`."""
+    """Return `execute_sql` of `SQLCompiler.execute_sql`."""
     return function.rpartition(".")[2]
 
 

@@ -61,7 +61,7 @@ _OF_COPIES = (
 
 
 def device_allocations(run: RunEvidence) -> Iterator[Insight]:
-    """Memory of the device that is allocated and freed in each step: the second waits for all kernels."""
+    """Find memory of the device that is allocated and freed in each step: the second waits for all kernels."""
     made, freed = _calls_of(run, _ALLOCATING), _calls_of(run, _FREEING)
     share = _share_of(run, (*made, *freed), made, freed)
     if not share or any(graphs_captured_again(run)):  # each capture has a pool of its own
@@ -82,7 +82,7 @@ def device_allocations(run: RunEvidence) -> Iterator[Insight]:
 
 
 def repeated_pinning(run: RunEvidence) -> Iterator[Insight]:
-    """Memory of the host that is pinned and released in each step: it takes longer than the copy it speeds up."""
+    """Find memory of the host that is pinned and released in each step: it takes longer than the copy it speeds up."""
     made, freed = _calls_of(run, _PINNING), _calls_of(run, _UNPINNING)
     share = _share_of(run, (*made, *freed), made, freed)
     if share:
@@ -97,7 +97,7 @@ def repeated_pinning(run: RunEvidence) -> Iterator[Insight]:
 
 
 def graphs_captured_again(run: RunEvidence) -> Iterator[Insight]:
-    """Graphs of CUDA that are captured in each step and hardly replayed: that takes longer than plain launches."""
+    """Find graphs of CUDA that are captured in each step and hardly replayed: that takes longer than plain launches."""
     made, launched = _calls_of(run, _INSTANTIATING), _count(_calls_of(run, _REPLAYING))
     around = [one for known in (_CAPTURING, _ALLOCATING, _FREEING) for one in _calls_of(run, known)]
     share = _share_of(run, around, made)
@@ -285,7 +285,7 @@ def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place
 def by_operation(
     run: RunEvidence, is_one: Callable[[KernelTime], object]
 ) -> Iterator[tuple[KernelTime, float, Place]]:
-    """Where they take much of the time: the largest kernel that is one, the share of all of them, and their line."""
+    """Yield, if such operations take much time, the largest kernel, the share of all of them, and their line."""
     own = [one for one in run.times if is_one(one)]
     share = run.share_of(own)
     if own and share >= MUCH:
@@ -349,7 +349,7 @@ def sorting(run: RunEvidence) -> Iterator[Insight]:
 
 
 def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
-    """FFTs of a length with a large prime factor, which cuFFT computes as convolutions of a greater length."""
+    """Find FFTs of a length with a large prime factor, which cuFFT computes as convolutions of a greater length."""
     for _, share, place in by_operation(run, lambda one: "bluestein" in one.kernel.name):
         inputs = [size for one in run.times if (size := _TRANSFORM.match(one.operation or ""))]
         # of c2r that, or one less

@@ -66,7 +66,7 @@ class _MadeAgain(NamedTuple):
 
 
 def _made_again(run: RunEvidence, least: float) -> Iterator[_MadeAgain]:
-    """Functions that got the same arguments each time and compute tensors on the host in each step.
+    """Yield functions that get the same arguments each time and compute tensors on the host in each step.
 
     A method may look at its object, and what draws numbers gives others each time: neither is one.
     """
@@ -116,7 +116,7 @@ def _pageable(line: GpuLine) -> int:
 
 
 def mean_kernel(trace: GpuTrace) -> float:
-    """Seconds of a kernel, on average."""
+    """Return the mean seconds of a kernel."""
     return sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
 
 

@@ -131,8 +131,9 @@ def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
 
 
 def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
-    """Atomics on few addresses, one after another: one slice of L2 works and the others wait, or warps wait for their
-    last writes though they store nothing."""
+    """Find atomics on few addresses, one after another: one slice of L2 works and the others wait, or warps wait for
+    their last writes though they store nothing.
+    """
     for kernel in run.kernels:
         if kernel.owner != "user" or not _serial_atomics(kernel):
             continue
@@ -254,7 +255,7 @@ def uneven_multiprocessors(run: RunEvidence) -> Iterator[Insight]:
 
 
 def device_heap(run: RunEvidence) -> Iterator[Insight]:
-    """Kernels that call malloc or new, whose own loads and stores are little of what goes through L1."""
+    """Find kernels that call malloc or new, whose own loads and stores are little of what goes through L1."""
     for kernel in run.kernels:
         line, others = _heap_line(run, kernel), _share_of_others(kernel)
         if line is not None:
@@ -277,14 +278,14 @@ def _heap_line(run: RunEvidence, kernel: KernelEvidence) -> GpuLine | None:
 
 
 def _share_of_others(kernel: KernelEvidence) -> float:
-    """Of the sectors that L1 looks up the share that its own code does not ask for: the driver's functions do."""
+    """Return the share of the sectors looked up in L1 that the driver's functions request, not its own code."""
     every = sum(kernel.counters.get(name, 0.0) for name in LOOKED_UP_SECTORS)
     own = sum(kernel.counters.get(name, every) for name in GLOBAL_SECTORS)
     return 1 - own / every if every else 0.0
 
 
 def lone_threads(run: RunEvidence) -> Iterator[Insight]:
-    """Blocks of which most threads are done long before a few that go on alone."""
+    """Find blocks of which most threads are done long before a few that go on alone."""
     for kernel in run.kernels:
         values = kernel.values
         active, running = values.get("warp.execution_efficiency"), values.get("occupancy.achieved")
@@ -306,7 +307,7 @@ def lone_threads(run: RunEvidence) -> Iterator[Insight]:
 
 
 def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
-    """Warps of which many threads are idle, in a kernel that instructions limit or that waits for itself."""
+    """Find warps of which many threads are idle, in a kernel that instructions limit or that waits for itself."""
     for kernel in run.kernels:
         active = kernel.values.get("warp.execution_efficiency")
         if active is None or active > 75 or kernel.owner != "user":  # NVIDIA's own rule: 24 of 32
@@ -340,7 +341,7 @@ _OF_BLOCKS = (
 
 
 def small_grid(run: RunEvidence) -> Iterator[Insight]:
-    """Fewer blocks than multiprocessors in a kernel that runs for longer than its launch takes."""
+    """Find fewer blocks than multiprocessors in a kernel that runs for longer than its launch takes."""
     for kernel in run.kernels:
         filled = filled_share(kernel.values)
         seconds = kernel.seconds
@@ -364,7 +365,7 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
 
 
 def small_blocks(run: RunEvidence) -> Iterator[Insight]:
-    """Very many blocks that each do next to nothing: their multiprocessors wait for the next one."""
+    """Find very many blocks that each do next to nothing: their multiprocessors wait for the next one."""
     for kernel in run.kernels:
         if kernel.owner != "user" or not kernel.values.keys() >= {*_OF_BLOCKS}:
             continue
@@ -416,7 +417,7 @@ def last_wave(run: RunEvidence) -> Iterator[Insight]:
 
 
 def small_kernels(run: RunEvidence) -> Iterator[Insight]:
-    """Kernels shorter than a launch: together they are bounded by launches, not by anything inside them."""
+    """Find kernels shorter than a launch: together they are bounded by launches, not by anything inside them."""
     small = [
         kernel
         for kernel in run.kernels

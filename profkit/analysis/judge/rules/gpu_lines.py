@@ -80,7 +80,7 @@ def repeated_spot(run: RunEvidence) -> CodeSpot | None:
 
 
 def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
-    """File and line of what mostly waits for the device: nearly all waits are made there, and take half of its time."""
+    """Return file and line of the main waits for the device: nearly all waits, taking half of its time."""
     if not trace.span or not trace.line_span:
         return frozenset()
     waits = sum(one.waits for one in trace.lines)
@@ -93,7 +93,9 @@ def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
 
 
 def times_text(trace: GpuTrace, count: int) -> str:
-    """`1,499 times, once in each step`: how often a line does something, from the part of the run that was recorded."""
+    """Return `1,499 times, once in each step`: how often a line does something, from the part of the run that was
+    recorded.
+    """
     recorded = recorded_part(trace)
     whole = count / recorded if recorded > 0 else count
     each = whole / trace.repeats if trace.repeats else 0.0
@@ -342,7 +344,7 @@ PADDED = 0.3  # of the columns: a batch in which fewer are padding alone is near
 
 
 def padded_batches(run: RunEvidence) -> Iterator[Insight]:
-    """Batches of token ids that are padded to a width which none of their rows needs."""
+    """Find batches of token ids that are padded to a width which none of their rows needs."""
     profile = run.profile("padded-batches")
     spot = max(profile.hotspots, key=lambda one: one.own) if profile is not None else None
     if spot is None or not spot.total or spot.own < PADDED * spot.total or not spot.calls:
@@ -440,7 +442,7 @@ def _scores(kernel: KernelTime) -> tuple[int, int] | None:
 
 
 def product_dims(kernel: KernelTime) -> tuple[int, int, int, int] | None:
-    """Batches, rows, inner dimension and columns of a product of matrices; of one by a vector one column."""
+    """Return batches, rows, inner dimension and columns of a matrix product; a product with a vector has one column."""
     found = _PRODUCT.search(kernel.operation or "")
     if found is None:
         return None

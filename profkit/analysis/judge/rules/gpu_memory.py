@@ -36,8 +36,9 @@ LOOKED_UP_SECTORS = ("l1tex__t_sectors_lookup_hit.sum", "l1tex__t_sectors_lookup
 
 
 def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
-    """Global accesses of which much more is moved than used, in a kernel that memory limits or
-    whose warps wait for it."""
+    """Find global accesses of which much more is moved than used, in a kernel that memory limits or whose warps wait
+    for it.
+    """
     for kernel in run.kernels:
         used = kernel.values.get("memory.coalescing")
         if used is None or used > 100 - WASTED or kernel.owner not in (*OWN_CODE, "cub"):
@@ -187,7 +188,7 @@ def _again_text(loads: float | None) -> str:
 
 
 def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
-    """Shared memory accesses that collide, in a kernel that shared memory limits or that waits for it."""
+    """Find shared memory accesses that collide, in a kernel that shared memory limits or that waits for it."""
     for kernel in run.kernels:
         share = kernel.values.get("shared.bank_conflicts.share", 0.0)
         if share < 10 or kernel.owner not in ("user", "inductor", "cub"):
@@ -213,7 +214,7 @@ def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
 
 
 def register_spills(run: RunEvidence) -> Iterator[Insight]:
-    """Local memory in the inner loop of a kernel that is not saturated by something else."""
+    """Find local memory in the inner loop of a kernel that is not saturated by something else."""
     for kernel in run.kernels:
         loads = kernel.values.get("memory.spill.loads", 0.0)
         stores = kernel.values.get("memory.spill.stores", 0.0)

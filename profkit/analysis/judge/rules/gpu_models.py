@@ -112,7 +112,7 @@ def _elements(shape: str) -> int:
 
 
 def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
-    """Kernels of cuDNN that bring images into the layout of its fast convolutions, and back."""
+    """Find kernels of cuDNN that bring images into the layout of its fast convolutions, and back."""
     own = [one for one in run.times if _LAYOUT.search(one.kernel.name)]
     share = run.share_of(own)
     if share >= MIN_SHARE:
@@ -128,7 +128,7 @@ def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
 
 
 def masked_attention(run: RunEvidence) -> Iterator[Insight]:
-    """scaled_dot_product_attention with a mask of its own: flash attention takes none."""
+    """Find scaled_dot_product_attention with a mask of its own: flash attention takes none."""
     own = [one for one in run.times if _masks(one.operation) or _masks(one.backward_of)]
     share = run.share_of(own)
     if share >= MUCH:
@@ -143,13 +143,13 @@ def masked_attention(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _masks(operation: str | None) -> bool:
-    """Whether it is attention with a mask: queries, keys, values, and then something else that has dimensions."""
+    """Return whether it is attention with a mask: queries, keys, values, then something else with dimensions."""
     shapes = _SHAPE.findall(operation or "")
     return _MASKED.match(operation or "") is not None and len(shapes) > 3 and shapes[3].count(",") >= 1
 
 
 def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
-    """Rows of a matrix that are picked by its product with a one-hot matrix."""
+    """Find rows of a matrix that are picked by its product with a one-hot matrix."""
     every = [(one, product_dims(one)) for one in run.times if one.backward_of is None]
     taken = {(prod(dims[:3]), dims[2]): one for one, dims in every if dims is not None}
     for made in filter(None, (_ONE_HOT.match(one.operation or "") for one in run.times)):
@@ -177,7 +177,7 @@ def _works_on(size: int, kernel: KernelTime) -> bool:
 
 
 def product_order(run: RunEvidence) -> Iterator[Insight]:
-    """Two products, one of the other's result, that need far fewer multiplications the other way round."""
+    """Find two products, one of the other's result, that need far fewer multiplications the other way round."""
     kernels = [one for one in run.times if one.backward_of is None and one.total]
     every = [(one, product_dims(one)) for one in kernels if one.file and " + " not in (one.operation or "")]
     products = [(one, dims) for one, dims in every if dims is not None][:MAX_PRODUCTS]

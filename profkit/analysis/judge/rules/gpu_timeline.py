@@ -135,7 +135,7 @@ def _copy_seconds(line: GpuLine) -> float:
 
 
 def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
-    """Overlap hides no more than kernels run meanwhile."""
+    """Find overlap hides no more than kernels run meanwhile."""
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None or not trace.copying:
         return
@@ -309,12 +309,12 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _returned(line: GpuLine) -> float:
-    """Seconds in which a line copies to the host."""
+    """Return the seconds in which a line copies to the host."""
     return sum(one.seconds for one in line.transfers if one.kind == _BACK)
 
 
 def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
-    """Many kernels of PyTorch that each apply one operation to every element: a compiler fuses them."""
+    """Find many kernels of PyTorch that each apply one operation to every element: a compiler fuses them."""
     trace = run.trace
     if trace is None or not trace.kernels or any(kernel.owner == "inductor" for kernel in run.kernels):
         return
@@ -379,14 +379,14 @@ def _known_function(run: RunEvidence, kernels: Sequence[KernelTime]) -> str | No
 
 
 def _operation_names(kernel: KernelTime) -> set[str]:
-    """Its operation, also with `/row` and `/outer` where its shapes are such."""
+    """Return the names of its operation, also with `/row` and `/outer` if its shapes are such."""
     name = (kernel.operation or "").split(" ")[0].removeprefix("aten::")
     names = {name, f"{name}/row"} if _WITH_ROWS.search(kernel.operation or "") else {name}
     return names | ({f"{name}/outer"} if _OUTER.search(kernel.operation or "") else set())
 
 
 def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
-    """Conversions of types (`.to`, autocast) that take a part of every repetition."""
+    """Find conversions of types (`.to`, autocast) that take a part of every repetition."""
     trace = run.trace
     if trace is None or not trace.span:
         return

@@ -54,7 +54,9 @@ FLASH_GAIN = 0.5  # of its time
 
 
 def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
-    """FP64 arithmetic on a chip that does 32 or 64 times as much in FP32; on any chip where the arguments are float."""
+    """Find FP64 arithmetic on a chip that does 32 or 64 times as much in FP32; on any chip where the arguments are
+    float.
+    """
     for kernel in run.kernels:
         rate, name = fp64_rate(kernel), kernel.row.scope.name or ""
         floats = "float" in name and "double" not in name
@@ -89,7 +91,7 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
 
 
 def double_precision(run: RunEvidence) -> Iterator[Insight]:
-    """PyTorch's operations in float64, which is there mostly because numpy made it."""
+    """Find pyTorch's operations in float64, which is there mostly because numpy made it."""
     kernels = [kernel for kernel in run.kernels if _has_double_elements(kernel)]
     share = sum(kernel.share for kernel in kernels)
     if share < OF_DOUBLES:
@@ -123,8 +125,7 @@ def _has_double_elements(kernel: KernelEvidence) -> bool:
 
 
 def fp64_rate(kernel: KernelEvidence) -> float | None:
-    """FP64 over FP32 FLOP/s of the device, as counted or by its compute capability; None where
-    neither is known."""
+    """Return FP64 over FP32 FLOP/s of the device, as counted or by its compute capability; None if neither is known."""
     single, double = kernel.values.get("flops.peak.f32"), kernel.values.get("flops.peak.f64")
     if single and double:
         return double / single
@@ -160,7 +161,7 @@ _ARITHMETIC = 5.0  # % of the tensor cores' peak: with less, the kernel's produc
 
 
 def widened_product(run: RunEvidence) -> Iterator[Insight]:
-    """Products of a kernel of Triton of which both operands are numbers of 16 bits that it makes float32 before."""
+    """Find products of a Triton kernel of which both operands are numbers of 16 bits that it makes float32 before."""
     profile = run.profile("widened-products")
     for spot in profile.hotspots if profile is not None else ():
         named = (kernel for kernel in run.kernels if kernel.row.scope.name == spot.function)
@@ -206,7 +207,7 @@ def _tf32_floor(kernel: KernelEvidence, speed: float) -> float:
 
 
 def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
-    """Matrix products with operands that are not aligned to 16 bytes: the library has only slow kernels for them.
+    """Find matrix products with operands that are not aligned to 16 bytes: the library has only slow kernels for them.
 
     All of them in one: it is one dimension that is odd. L1 is busy with the small loads themselves, so what bounds them
     is DRAM, or the tensor cores; of these, such kernels use instructions that do half as much.
@@ -245,7 +246,10 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _is_unaligned(kernel: KernelEvidence) -> bool:
-    """By its name, and by its shapes where those are known; kernels without tensor cores are all called align1."""
+    """Return whether it is unaligned, by its name, and by its shapes if known.
+
+    Kernels without tensor cores are all called align1.
+    """
     name = kernel.row.scope.name or ""
     if _ALIGNMENT.search(name) is None or re.search(r"simt|sgemm|dgemm", name):
         return False
@@ -284,7 +288,7 @@ def _aligned_floor(kernel: KernelEvidence) -> float:
 
 
 def old_attention(run: RunEvidence) -> Iterator[Insight]:
-    """FlashAttention-2, which was written for Ampere, on Hopper and later."""
+    """Find FlashAttention-2, which was written for Ampere, on Hopper and later."""
     for kernel in run.kernels:
         name = kernel.row.scope.name or ""
         time = kernel.row.time
@@ -322,7 +326,7 @@ def _is_recent(run: RunEvidence, kernel: KernelEvidence) -> bool:
 
 
 def debug_build(run: RunEvidence) -> Iterator[Insight]:
-    """Kernels that were compiled for the debugger: without any optimisation. No other rule looks at them."""
+    """Find kernels that were compiled for the debugger: without any optimisation. No other rule looks at them."""
     if not run.debug_kernels:
         return
     first = run.debug_kernels[0]

@@ -122,7 +122,7 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
 
 
 def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
-    """Memory moves as much as this machine can: only less traffic helps."""
+    """Find memory moves as much as this machine can: only less traffic helps."""
     share, moved = run.values.get("bandwidth.dram.share"), run.values.get("bandwidth.dram")
     if share is None or moved is None or share < STREAMS or share > 105:
         return
@@ -143,7 +143,7 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
 
 
 def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
-    """Branches that depend on the data, where their mispredictions take a good part of the time.
+    """Find branches that depend on the data, where their mispredictions take a good part of the time.
 
     A simulated predictor is a small one: it mispredicts calls through tables, as libraries dispatch, which a real one
     learns. It is believed only of code that is there with its source.
@@ -173,7 +173,7 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
 
 
 def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
-    """Compiled arithmetic on one element at a time."""
+    """Find compiled arithmetic on one element at a time."""
     simd, flops = run.values.get("simd.utilization"), run.values.get("flops")
     instructions, share = run.values.get("instructions"), run.values.get("flops.share")
     if simd is None or not flops or not instructions or simd >= SCALAR or not _is_native(run):
@@ -218,7 +218,7 @@ def _working_seconds(run: RunEvidence) -> float | None:
 
 
 def _share_of_loads(run: RunEvidence) -> float:
-    """Of the lines that come from memory, those that a load waits for: nothing waits for a store. 1 if not counted."""
+    """Return the share of lines from memory that a load waits for (nothing waits for a store); 1 if not counted."""
     profile = run.profile("counted-functions")
     counted = [spot.counters for spot in profile.hotspots] if profile is not None else []
     loads, stores = (sum(one.get(name, 0.0) for one in counted) for name in ("DLmr", "DLmw"))
@@ -231,7 +231,9 @@ def _time_is_known(run: RunEvidence) -> bool:
 
 
 def _is_native(run: RunEvidence) -> bool:
-    """Whether the program is machine code: of an interpreter's own caches and branches nobody can change anything."""
+    """Return whether the program is machine code: of an interpreter's own caches and branches nobody can change
+    anything.
+    """
     return run.document.workload.python is None and run.profile("own-time") is None
 
 

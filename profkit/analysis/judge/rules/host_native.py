@@ -40,7 +40,7 @@ _CLEARS = re.compile(r"(__)?(memset|bzero)\w*")
 
 
 def allocation(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Small pieces of memory that are taken and given back one by one."""
+    """Find small pieces of memory that are taken and given back one by one."""
     lines = [one for sampled in document.sampled if sampled.native for one in sampled.lines]
     line = next((one for one in lines if (one.file, one.line) == (spot.where.file, spot.where.line)), None)
     if spot.kind != "native" or line is None:
@@ -74,7 +74,7 @@ STREAMING, MAKING = 0.2, 0.01  # of a line's, and of all samples
 
 
 def streams_made(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Streams of C++ that are made again and again, to format a few numbers."""
+    """Find streams of C++ that are made again and again, to format a few numbers."""
     functions = profile_of(document, "functions")
     if functions is None or spot.kind != "native" or functions.total <= 0:
         return None
@@ -331,7 +331,7 @@ _LOCKS = re.compile(
 
 
 def native_locks(run: RunEvidence) -> Iterator[Insight]:
-    """Compiled threads that spend their time on taking and giving up locks."""
+    """Find compiled threads that spend their time on taking and giving up locks."""
     sampled, split = run.profile("functions"), run.document.time_split
     if sampled is None or split is None or (split.thread_count or 1) < 2 or run.document.workload.python:
         return

@@ -58,7 +58,7 @@ def _is_asked_of_one(spot: CodeSpot) -> bool:
 
 
 def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Keys whose hash or comparison goes through all that they hold, each time that they are looked up."""
+    """Find keys whose hash or comparison goes through all that they hold, each time that they are looked up."""
     found = next((one for one in ("__hash__", "__eq__") if _share_of(spot, one) >= HASHING), None)
     if found is None:
         return None

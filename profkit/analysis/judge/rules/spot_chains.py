@@ -139,7 +139,7 @@ _ASYNCIO = ("/asyncio/tasks.py",)
 
 
 def waits_for_all(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """asyncio.wait in a loop over all tasks that are left: each call adds a callback to each, and removes it."""
+    """Find asyncio.wait in a loop over all tasks that are left: each call adds a callback to each, and removes it."""
     waits = counted_function(document, "wait", _ASYNCIO)
     made = counted_function(document, "create_task", ("/asyncio/base_events.py",))
     added = _calls_of(document, re.compile(r"<method 'add_done_callback' of '_asyncio\.\w+' objects>"))
@@ -333,7 +333,7 @@ def _first_power(functions: Profile) -> str:
 
 
 def _product(name: str, exponent: str) -> str:
-    """`x * x * x` for a power that few multiplications, divisions and square roots give; empty for others."""
+    """Return `x * x * x` for a power that few multiplications, divisions and square roots give; empty for others."""
     number = float(exponent)
     size = abs(number)
     if not 1 < size <= 8 or number == 2 or size % 0.5:

@@ -98,7 +98,9 @@ def _asks_the_same(spot: CodeSpot, named: str) -> bool:
 
 
 def _is_given_the_same(spot: CodeSpot, code: LineCode) -> bool:
-    """Whether the loop that calls the function of a place gives it the same for all parameters that the line needs."""
+    """Return whether the loop that calls the function of a place gives it the same for all parameters that the line
+    needs.
+    """
     needed = {one.how for one in code.find("parameter")}
     given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
     function = last_name(spot.where.function or "")

@@ -205,7 +205,7 @@ def held_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """One thing is waited for after the other, and nothing else is under way."""
+    """Find waits for one thing after the other, while nothing else is under way."""
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     function = spot.where.function
     if spot.kind == "await" and _locks_around(spot) and _lock_use(document)[1] >= SEVERAL:
@@ -352,7 +352,7 @@ def lock_held(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def interpreter_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Threads of Python that all compute: the interpreter's lock lets one of them run at a time."""
+    """Find threads of Python that all compute: the interpreter's lock lets one of them run at a time."""
     split = document.time_split
     if spot.kind != "python" or spot.threads < 2 or split is None:
         return None
@@ -373,7 +373,8 @@ def interpreter_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _computing_threads(document: RunDocument) -> float:
-    """How many threads beside the main one compute in Python at the same time, on average of the longest one's time.
+    """Return how many threads beside the main one compute in Python at the same time, on average of the longest one's
+    time.
 
     A thread counts while it is in a line of the program and does not wait there: for a system call, or in a function
     that waits for others. 0 where one only asks whether others are done.
@@ -605,7 +606,7 @@ TRANSFERS = (small_transfers, calls_in_loop)
 
 
 def rank_behind(document: RunDocument) -> Iterator[Insight]:
-    """Ranks of one program of which one works while the others wait for it."""
+    """Find ranks of one program of which one works while the others wait for it."""
     sampled = next((one for one in document.sampled if not one.native), None)
     ranks = sorted({rank for line in sampled.lines for rank in line.ranks}) if sampled is not None else []
     if sampled is None or len(ranks) < 2:

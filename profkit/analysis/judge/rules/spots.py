@@ -66,7 +66,7 @@ Find: TypeAlias = Callable[[RunDocument, CodeSpot], "Insight | None"]
 
 
 def count_text(number: int, word: str = "") -> str:
-    """`1,346,269 calls`."""
+    """Return `1,346,269 calls`."""
     return f"{number:,}" + (f" {word}{'' if number == 1 else 's'}" if word else "")
 
 
@@ -115,7 +115,7 @@ def takes_the_time(spot: CodeSpot, function: str) -> bool:
 
 
 def calls_text(spot: CodeSpot) -> str:
-    """`2,000 calls of Connection.execute of libsqlite3, 0.37 ms each`, as far as it is known."""
+    """Return `2,000 calls of Connection.execute of libsqlite3, 0.37 ms each`, as far as it is known."""
     under, least = spot.under, "at least " if spot.partial else ""
     if under is None or not under.name:
         library = f"the work is in {under.library}" if under is not None and under.library else ""
@@ -301,7 +301,7 @@ def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 
 def is_often(spot: CodeSpot, held: Variable) -> bool:
-    """Whether a place goes through what it holds many times, by counts or by the time that each needs at most."""
+    """Return whether a place goes through what it holds many times, by counts or by the least time of each."""
     counted = max(spot.calls or 0, spot.executions or 0) >= MIN_CALLS
     return counted or (held.length is not None and spot.seconds >= MIN_CALLS * held.length * EACH_ELEMENT)
 
@@ -395,7 +395,7 @@ def _summed_lists(spot: CodeSpot, name: str, held: Variable) -> Insight:
 
 
 def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Elements of an array, a tensor or a frame, one by one from a loop of Python."""
+    """Find elements of an array, a tensor or a frame, one by one from a loop of Python."""
     code = spot.code
     if code is None or code.loop is None or spot.kind not in ("python", "library"):
         return None

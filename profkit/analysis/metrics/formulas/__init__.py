@@ -19,7 +19,7 @@ _TERM = re.compile(r"\$(\w+)")
 
 @lru_cache(maxsize=1)
 def _files() -> Mapping[str, tuple[str, ...]]:
-    """Of every tool that counts its chips, the most special first; of one that knows none its own name."""
+    """Return the chips of every tool that counts, the most specific first; a tool without chips has its own name."""
     rows = load_yaml(Path(__file__).parents[1] / "tools.yaml")
     return {tool: tuple(chips) or (tool,) for tool, chips in rows.items()}
 
@@ -49,7 +49,9 @@ class FormulaTable:
 
 
 def has_formulas(tool: str) -> bool:
-    """Whether the counters of `tool` are known: Xdebug writes callgrind's format, and counts other things in it."""
+    """Return whether the counters of `tool` are known: Xdebug writes callgrind's format, and counts other things in
+    it.
+    """
     return tool in _files()
 
 

@@ -116,7 +116,7 @@ def _blamed(lines: Sequence[BlamedLine]) -> Iterator[Block]:
 
 
 def blamed_text(line: BlamedLine) -> Text:
-    """`bench.py:12 in parse, commit 1a2b3c4 'Parse twice': own time +38 %`."""
+    """Return `bench.py:12 in parse, commit 1a2b3c4 'Parse twice': own time +38 %`."""
     where = f"{line.path}:{line.line}" if line.line > 0 else line.path
     commit = f"commit {line.commit[:7]}" if line.commit else "not committed"
     subject = f" '{line.subject}'" if line.subject and line.commit else ""
@@ -125,7 +125,7 @@ def blamed_text(line: BlamedLine) -> Text:
 
 
 def difference_line(difference: Difference) -> str:
-    """`driver: 580.159 -> 590.10; a driver's update may change launch times`."""
+    """Return `driver: 580.159 -> 590.10; a driver's update may change launch times`."""
     field = all_fields().get(difference.name)
     before, after = (
         shorten(side or "not known", 120) for side in (difference.baseline, difference.candidate)
@@ -181,7 +181,7 @@ def seen_share(change: Change) -> str:
 
 
 def _title_of(change: Change) -> str:
-    """`Time per iteration (step)`: the catalogue's title, and of what."""
+    """Return `Time per iteration (step)`: the catalogue's title, and of what."""
     scope = change.scope
     if change.metric == _GEOMETRIC_MEAN:
         return scope.name or ""
@@ -244,7 +244,7 @@ def _changes_of(what: str, rows: Sequence[tuple[Text, ...]]) -> DataTable:
 
 
 def _functions(functions: Sequence[CodeChange]) -> Iterator[Block]:
-    """Of each profile the functions that changed most."""
+    """Yield for each profile the functions that changed most."""
     for title in dict.fromkeys(f.profile for f in functions):
         rows: list[tuple[Text, ...]] = []
         for f in [f for f in functions if f.profile == title][:_MAX_ROWS]:
@@ -255,7 +255,7 @@ def _functions(functions: Sequence[CodeChange]) -> Iterator[Block]:
 
 
 def _relative(before: float | None, after: float | None) -> str:
-    """`+9.8 %`, `12.4 x`; a dash where there is no ratio."""
+    """Return `+9.8 %`, `12.4 x`; a dash where there is no ratio."""
     if not before or after is None:
         return "-"
     ratio = after / before

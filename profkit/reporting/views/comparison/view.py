@@ -96,7 +96,7 @@ def view(comparison: Comparison) -> View:
 
 
 def _side_line(side: Side) -> str:
-    """`step on cpu, 2026-11-20 13:37:20 UTC, commit a1b2c3d4e5f6 with changes`."""
+    """Return `step on cpu, 2026-11-20 13:37:20 UTC, commit a1b2c3d4e5f6 with changes`."""
     parts = [side.name if not side.path or side.path.endswith(side.name) else f"{side.name} ({side.path})"]
     parts += [side.backend] if side.backend else []
     if side.started:
@@ -180,14 +180,14 @@ def suite_view(suite: ComparedSuite, *, short: bool = False) -> View:
 
 
 def label_of(outcome: SuiteOutcome) -> Label:
-    """`✗ WORSE`, `✗ FAILED`."""
+    """Return `✗ WORSE`, `✗ FAILED`."""
     if outcome == "failed" or outcome == "new":
         return _ENDINGS[outcome]
     return LABELS[outcome]
 
 
 def headline(suite: ComparedSuite) -> str:
-    """`parse: time.median +12.3 % [+9.8, +14.9] (1 worse, 3 same)`: the worst, and how many became what."""
+    """Return `parse: time.median +12.3 % [+9.8, +14.9] (1 worse, 3 same)`: the worst, and how many became what."""
     words = [
         (LABELS[w.comparison.outcome].word if w.comparison is not None else _ENDINGS[w.ending].word).lower()
         for w in suite.workloads
@@ -306,7 +306,7 @@ def _cases(group: str, name: str, comparison: Comparison) -> CaseList:
 
 
 def _annotations(name: str, comparison: Comparison) -> Iterator[Annotation]:
-    """One for what somebody must look at, beside the likeliest line where there is one."""
+    """Yield an annotation for what needs attention, at the most likely line if there is one."""
     label = LABELS[comparison.outcome]
     level = "warning" if comparison.outcome == "refused" else label.status.level
     if level is None:

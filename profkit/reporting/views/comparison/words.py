@@ -51,7 +51,7 @@ def evidence_texts(cause: Cause) -> list[str]:
 
 
 def change_text(change: Change) -> str:
-    """`+12.3 % [+9.8, +14.9]: beyond the 2 % that counts`, with what the interval does not know."""
+    """Return `+12.3 % [+9.8, +14.9]: beyond the 2 % that counts`, with what the interval does not know."""
     floor, low, high = percent_text(change.floor), change.low, change.high
     if change.limit is not None and change.unit == "%":
         floor = f"{format_figures(change.limit)} points"
@@ -79,7 +79,8 @@ def change_text(change: Change) -> str:
 
 
 def size_text(change: Change) -> str:
-    """`+12.3 % [+9.8, +14.9]`, `12.4 x [11.9, 13.0]`, `+2.1 pts [+1.9, +2.3]`; `exact` for an interval of no width.
+    """Return `+12.3 % [+9.8, +14.9]`, `12.4 x [11.9, 13.0]`, `+2.1 pts [+1.9, +2.3]`; `exact` for an interval of no
+    width.
 
     A dash for no ratio.
     """
@@ -146,12 +147,12 @@ def _says(outcome: ComparisonOutcome, change: Change) -> bool:
 
 
 def metric_name(change: Change) -> str:
-    """`time.median`, `time.median of step`."""
+    """Return `time.median`, `time.median of step`."""
     return f"{change.metric} of {change.scope.name}" if change.scope.name else change.metric
 
 
 def verdict_text(comparison: Comparison, *, values: bool = False) -> str:
-    """`time.median +12.3 % [+9.8, +14.9]; 2 others are worse`, of one its name and size.
+    """Return `time.median +12.3 % [+9.8, +14.9]; 2 others are worse`, of one its name and size.
 
     The reason where no change stands for the outcome. With `values` also from what to what.
     """

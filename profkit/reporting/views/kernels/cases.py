@@ -47,14 +47,14 @@ def ratio(value: float | None) -> str:
 
 
 def range_text(low: float | None, high: float | None) -> str:
-    """From one speed-up to another: `0.720-44.4`; nothing where they are not known."""
+    """Return the range of speed-ups: `0.720-44.4`; empty if they are not known."""
     if low is None or high is None:
         return ""
     return f"{ratio(low)}-{ratio(high)}".replace(" x", "")
 
 
 def speedup_text(speedup: MeanSpeedup | Speedup | None) -> str:
-    """`1.32 x (1.21-1.44, FASTER)`; `-` if there is none. Without interval and word a speed-up says nothing."""
+    """Return `1.32 x (1.21-1.44, FASTER)`; `-` if there is none. Without interval and word a speed-up says nothing."""
     if speedup is None:
         return "-"
     value = speedup.median if isinstance(speedup, Speedup) else speedup.value
@@ -64,7 +64,7 @@ def speedup_text(speedup: MeanSpeedup | Speedup | None) -> str:
 
 
 def counted_speeds(words: Mapping[SpeedWord, int]) -> str:
-    """`3 faster, 1 the same and 2 not decided`: how many became what against PyTorch."""
+    """Return `3 faster, 1 the same and 2 not decided`: how many became what against PyTorch."""
     return joined([f"{words[word]} {text}" for word, text in _SPEED_WORDS.items() if words.get(word, 0)])
 
 
@@ -109,7 +109,7 @@ def complete_label(complete: bool, other: str = "INTERRUPTED") -> Label:
 def limited(
     whole: Statuses, few: Sequence[StatusRow], most: int, what: str, file: str, page: str = "report.html"
 ) -> Detail:
-    """Rows of which a short screen has a `few`, and says how many are left; a page has `most` of them, `file` all."""
+    """Return rows of which a short screen shows a `few` and how many are left; a page shows `most`, and `file` all."""
 
     def part(rows: Sequence[StatusRow], where: str) -> tuple[Block, ...]:
         left = len(whole.rows) - len(rows)
@@ -147,7 +147,7 @@ def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
 def profiled_section(
     runs: Sequence[tuple[str, Sequence[str], str]], folder: Path | None, headline: str
 ) -> Iterator[Section]:
-    """Cases that have a run of their own, as (words, lines below, its folder), with the line that shows it."""
+    """Yield the cases with their own run, as (words, lines below, its folder), and the command that shows it."""
     items = tuple(
         Item(
             Span(words, link=f"{run}/report.html"),
@@ -160,7 +160,7 @@ def profiled_section(
 
 
 def files_line(folder: Path | None, names: Sequence[str]) -> Iterator[Block]:
-    """On a screen where the files are: those of these names that are there."""
+    """Yield, on a screen, where the existing files of these names are."""
     if folder is not None:
         found = [name for name in names if (folder / name).is_file()]
         line = f"{folder}: {', '.join(found)}" if found else str(folder)

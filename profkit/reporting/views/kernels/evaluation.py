@@ -125,7 +125,7 @@ def _blocks(
 
 
 def head_line(scores: EvaluationScores) -> str:
-    """`12 of 14 operations correct; 1.32 x (1.21-1.44, FASTER) as fast as PyTorch over 9 timed tests`.
+    """Return `12 of 14 operations correct; 1.32 x (1.21-1.44, FASTER) as fast as PyTorch over 9 timed tests`.
 
     All that were asked for are its denominator: what was skipped or not run is named.
     """
@@ -143,7 +143,7 @@ def head_line(scores: EvaluationScores) -> str:
 
 
 def _state_line(document: EvaluationDocument) -> str:
-    """`5,096 tests in 82 s`, and how many are left of an evaluation that was interrupted."""
+    """Return `5,096 tests in 82 s`, and how many are left of an evaluation that was interrupted."""
     left = document.planned - len(document.results)
     tests = f"{len(document.results):,} {'test' if len(document.results) == 1 else 'tests'}"
     line = f"{tests} in {format_duration(document.seconds)}" if document.seconds else tests
@@ -171,7 +171,7 @@ def _conclusions(
 
 
 def _measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ...]:
-    """Where, of what, by what."""
+    """Return where and how it was measured, and what."""
     timed = any(result.speedup is not None and result.speedup.pairs > 1 for result in document.results)
     how = (
         "Kernel and PyTorch in turns, each in a process of its own, by the judge's clock. SAME: the 95 % interval lies "
@@ -188,7 +188,7 @@ def title(document: EvaluationDocument) -> str:
 
 
 def _kernels(document: EvaluationDocument) -> str:
-    """Whose kernels they are: the name of their file or folder, where that is known."""
+    """Return whose kernels they are: the name of their file or folder, where that is known."""
     if document.kernels:
         return document.kernels
     names = {"aten": "PyTorch's own kernels", "flag_gems": "FlagGems", "file": "kernels of a file"}
@@ -226,7 +226,7 @@ def _failure_reason(result: TestResult) -> str:
 def _failures(
     operations: Sequence[OperationResult], folder: Path | None, document: EvaluationDocument
 ) -> Iterator[Section]:
-    """Each operation that is not right, why, and the line that does one of its tests once more, where there is one."""
+    """Yield each incorrect operation, why, and the command that repeats one of its tests, if there is one."""
     groups = _failure_groups(operations)
     if not groups:
         return
@@ -393,7 +393,7 @@ def _next_steps(
     scores: EvaluationScores,
     folder: Path | None,
 ) -> Iterator[Section]:
-    """Lines to type, the most useful first."""
+    """Yield the commands to type next, the most useful first."""
     where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
     lines = []
     if not document.complete:

@@ -139,7 +139,7 @@ def _sign(attempt: Attempt) -> Status:
 
 
 def _tests(attempt: Attempt) -> str:
-    """`4 of 6`, the tests that passed; nothing where none decided anything."""
+    """Return `4 of 6`, the tests that passed; nothing where none decided anything."""
     return f"{attempt.passed} of {attempt.tests}" if attempt.tests else ""
 
 
@@ -230,7 +230,7 @@ def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> It
 
 
 def attempt_speed(attempt: Attempt | None) -> str:
-    """`1.64 x (1.59-1.69, FASTER)`; `-` where it is not correct or was not timed."""
+    """Return `1.64 x (1.59-1.69, FASTER)`; `-` where it is not correct or was not timed."""
     return speedup_text(attempt.speedup) if attempt is not None else "-"
 
 
@@ -245,13 +245,13 @@ def title(document: GenerationDocument) -> str:
 
 
 def asked_model(document: GenerationDocument) -> str:
-    """`a-model-5 (anthropic)`; with the server where that is not the provider's own."""
+    """Return `a-model-5 (anthropic)`; with the server where that is not the provider's own."""
     server = f", {document.server}" if document.server else ""
     return f"{document.model} ({document.provider}{server})" if document.model else document.provider + server
 
 
 def head_line(document: GenerationDocument, scores: GenerationScores | None = None) -> str:
-    """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 attempts, 31,000 tokens, 4.1 min`."""
+    """Return `3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 attempts, 31,000 tokens, 4.1 min`."""
     scores = generation_scores(document) if scores is None else scores
     if not scores.operations:
         return "There was no operation to generate"
@@ -277,7 +277,7 @@ def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str
 
 
 def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
-    """Who made it, where, within which limits."""
+    """Return who made it, where, and within which limits."""
     limits = document.limits
     allowed = [f"{plural(limits.attempts, 'attempt')} for each operation"]
     allowed += [f"{limits.tokens:,} tokens"] if limits.tokens is not None else []

@@ -112,7 +112,7 @@ def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
 
 
 def head_line(document: SweepDocument) -> str:
-    """`2240 of 2240 cases measured in 3.8 min`; how many are left of a sweep that was interrupted."""
+    """Return `2240 of 2240 cases measured in 3.8 min`; how many are left of a sweep that was interrupted."""
     measured = sum(1 for result in document.results if result.state == "measured")
     left = document.planned - len(document.results)
     cases = plural(max(document.planned, len(document.results)), "case")
@@ -243,7 +243,7 @@ def _map(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
 
 
 def _fastest_cell(result: ShapeResult | None, marks: Mapping[str, Span]) -> Text:
-    """`C 1.25`: whose time is the shortest, and the next one's over it."""
+    """Return `C 1.25`: whose time is the shortest, and the next one's over it."""
     if result is None:
         return "."
     if result.alone is None:
@@ -314,7 +314,7 @@ def markers(document: SweepDocument) -> Mapping[str, Span]:
 
 
 def cases_section(document: SweepDocument) -> Iterator[Section]:
-    """One table that sorts and filters; nothing where no case was settled."""
+    """Yield one table that can be sorted and filtered; nothing if no case has a result."""
     results = document.results
     if not results:
         return
@@ -368,7 +368,7 @@ def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
 
 
 def missing_rows(document: SweepDocument) -> list[StatusRow]:
-    """Cases without a time by reason, whatever its numbers and names: what is wrong first, then what does not fit."""
+    """Return cases without a time by reason, regardless of numbers and names: wrong ones first, then too large ones."""
     cases: dict[tuple[CaseState, str, object], list[CaseResult]] = defaultdict(list)
     for r in document.results:
         if r.state != "measured":

@@ -69,7 +69,7 @@ def _of_axis(
 
 
 def _table(means: AxisMeans, title: str) -> tuple[DataTable | Paragraph]:
-    """Rows are values, columns implementations; a sentence where no shapes can be compared."""
+    """Return a table with values as rows and implementations as columns; a sentence if no shapes can be compared."""
     if not means.values:
         why = f"no {means.axis} was timed beside another one in every implementation"
         return (Paragraph(f"{title}: no means, since {why} at the same other values."),)
@@ -81,7 +81,7 @@ def _table(means: AxisMeans, title: str) -> tuple[DataTable | Paragraph]:
 
 
 def _cell(means: AxisMeans, name: str, place: int) -> str:
-    """`1.23 ms (2.50 x)`; the baseline's has its time alone."""
+    """Return `1.23 ms (2.50 x)`; the baseline's has its time alone."""
     time = format_quantity(means.times[name][place], "s")
     speedups = means.speedups(name)
     return time if speedups is None or name == BASELINE else f"{time} ({ratio(speedups[place])})"
@@ -159,7 +159,7 @@ def _bands(means: AxisMeans, name: str, style: str) -> Iterator[Area]:
 
 
 def _told(means: AxisMeans, times: Sequence[float], half_widths: Sequence[float | None] = ()) -> str:
-    """`16 1.20 ms ±0.8 %, 32 2.31 ms`: each value with its time, and its interval where that is known."""
+    """Return `16 1.20 ms ±0.8 %, 32 2.31 ms`: each value with its time, and its interval where that is known."""
     told = []
     for value, time, half in zip_longest(means.values, times, half_widths):
         interval = f" ±{format_percent(100 * half)} %" if half else ""

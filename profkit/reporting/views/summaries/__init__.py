@@ -34,7 +34,7 @@ def _counted_text(concern: str, title: str, what: str, facts: ConcernFacts) -> S
 
 
 def _limits_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
-    """Traffic or arithmetic, against what this machine was measured to reach."""
+    """Return traffic or arithmetic, compared with this machine's measured peaks."""
     work, limit = work_of(facts.document)
     notes = [f"Held against {_threads_text(limit)}."] if limit.bandwidth.value else []
     notes += remarks(facts.readings)
@@ -108,7 +108,7 @@ def summary_texts(document: RunDocument) -> tuple[SummaryText, ...]:
 
 
 def _is_shown(document: RunDocument, backend: Backend, text: SummaryText) -> bool:
-    """Of a report, and of a part of a program, what it says nothing of is left out; on a GPU what nobody looked for."""
+    """Return whether a concern is shown: not if a report or a part of a program says nothing about it."""
     if text.concern == "unknown" or not text.is_empty:
         return True
     if document.plan is None and not document.passes:

@@ -45,7 +45,7 @@ _BY_SAMPLES = (
 
 
 def python_text(facts: ConcernFacts) -> SummaryText | None:
-    """By sampled stacks, else by cProfile: functions, lines, imports and threads; else why nothing is known."""
+    """Return functions, lines, imports and threads by sampled stacks, else by cProfile; else why nothing is known."""
     kinds = {profile.kind for profile in facts.document.profiles}
     if "sampled-functions" in kinds:
         shown: tuple[ProfileKind, ...] = (
@@ -58,7 +58,7 @@ def python_text(facts: ConcernFacts) -> SummaryText | None:
 
 
 def trace_text(facts: ConcernFacts) -> SummaryText | None:
-    """Hottest functions and libraries; None where nothing was sampled and nobody says why."""
+    """Return the hottest functions and libraries; None if nothing was sampled and no reason is known."""
     kinds = {profile.kind for profile in facts.document.profiles}
     what = "Where time goes in native code"
     # Python's own summary has its functions, of all processes.
@@ -219,7 +219,7 @@ def _of_its_time(thread: Hotspot) -> str:
 
 
 def functions_text(facts: ConcernFacts) -> SummaryText | None:
-    """Hottest functions and lines by instructions, L1 misses, lines from memory and FLOPs; None without counters."""
+    """Return the hottest functions and lines by instructions, misses and FLOPs; None without counters."""
     profile = counted_profile(facts.document.profiles)
     if profile is None:
         return None
@@ -269,7 +269,7 @@ _OF_PROCESS = (
 
 
 def memory_text(facts: ConcernFacts) -> SummaryText:
-    """Resident memory, and what tracemalloc said of Python's: peak, leak or not, the lines that hold and grow most."""
+    """Return resident memory, and Python's from tracemalloc: peak, leaks, and the lines that hold and grow most."""
     known = {r.metric: r for r in reversed(facts.readings)}
     of_process = [r for r in facts.readings if r.metric in _OF_PROCESS]
     found = facts.document.allocations

@@ -73,7 +73,7 @@ def kernels_text(facts: ConcernFacts) -> SummaryText | None:
 
 
 def _table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelColumn]) -> DataTable:
-    """One row for each of the largest kernels that has a value in some column behind its name."""
+    """Return one row for each of the largest kernels that has a value in some column after its name."""
     rest = rows[TOP_ROWS:]
     share = format_percent(100 * sum(row.share or 0.0 for row in rest))
     more = f"and {plural(len(rest), 'further configuration')}, {share} % of the GPU time" if rest else ""
@@ -86,7 +86,7 @@ def _is_known(column: KernelColumn, row: KernelRow) -> bool:
 
 
 def _bottleneck_text(bound: KernelBottleneck) -> str:
-    """`FP32 pipe: at 91 % of its peak; ...`: the class, and the evidence without saying it twice."""
+    """Return `FP32 pipe: at 91 % of its peak; ...`: the class, and the evidence without saying it twice."""
     word = bottleneck_title(bound.bound)
     return f"{word}: {fact_text(bound.reason).removeprefix(f'{word} ')}"
 
@@ -95,7 +95,7 @@ def _bottleneck_text(bound: KernelBottleneck) -> str:
 
 
 def _bottleneck(row: KernelRow) -> str | None:
-    """`DRAM 91 %`, `latency (L2 43 %)`: what limits the kernel, and how near its busiest unit is to its peak."""
+    """Return `DRAM 91 %`, `latency (L2 43 %)`: what limits the kernel, and how near its busiest unit is to its peak."""
     bound = row.bound
     if bound is None or (bound.bound == "unknown" and bound.nearest is None):
         return None
@@ -116,7 +116,7 @@ def limiter(row: KernelRow) -> str | None:
 
 
 def _median(row: KernelRow) -> float | None:
-    """Of all launches; the mean of a trace that tells no median (nsys before 2021.4)."""
+    """Return the median of all launches; the mean if the trace has no median (nsys before 2021.4)."""
     time = row.time
     if time is None or time.launches == 0:
         return row.value("time.kernel")
@@ -124,7 +124,7 @@ def _median(row: KernelRow) -> float | None:
 
 
 def _line(row: KernelRow) -> str | None:
-    """`train.py:12 step`: the file by its name, since a table has little room."""
+    """Return `train.py:12 step`: the file by its name, since a table has little room."""
     time = row.time
     if time is None or time.file is None:
         return None
@@ -320,7 +320,7 @@ _RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
 
 
 def unknown_kernels_text(facts: ConcernFacts) -> SummaryText | None:
-    """Unavailable readings of kernels by their reason, then the doubtful ones; None where there are none."""
+    """Return unavailable readings of kernels by their reason, then the doubtful ones; None without any."""
     document = facts.document
     lines = backend_named(document.backend).tool_lines
     collect = "--depth full" if document.plan is not None else lines.count_all

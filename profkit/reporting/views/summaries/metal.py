@@ -132,7 +132,7 @@ def shaders_text(facts: ConcernFacts) -> SummaryText | None:
 
 
 def _by_time(kind: str, works: Sequence[MetalWork]) -> tuple[str, DataTable]:
-    """Which takes most of the time, and the table."""
+    """Return which takes most of the time, and the table."""
     ordered = sorted(works, key=lambda work: -work.seconds)
     total = sum(work.seconds for work in works)
     table = SHADERS if kind == "shader" else INTERVALS

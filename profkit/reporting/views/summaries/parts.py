@@ -78,7 +78,7 @@ def readings_text(
 
 
 def _told(reading: Reading, concern: str) -> str:
-    """`L1 data cache misses 9.0 % (simulated)`; without its title where the concern is called so."""
+    """Return `L1 data cache misses 9.0 % (simulated)`; without its title where the concern is called so."""
     title = title_of(reading.metric)
     name = "" if title.lower() == concern else f"{title} "
     quality = f" ({reading.quality})" if reading.quality != "measured" else ""
@@ -86,7 +86,7 @@ def _told(reading: Reading, concern: str) -> str:
 
 
 def readings_table(title: str, readings: Sequence[Reading], note: str = "") -> DataTable | None:
-    """One row for each reading with a value, which leads to its source."""
+    """Return one row for each reading with a value, which leads to its source."""
     rows = [(title_of(r.metric), reading_span(r)) for r in readings if r.value is not None]
     return named_table(title, ("what", "value"), rows, note) if rows else None
 
@@ -120,7 +120,7 @@ def named_table(
 
 
 def share_text(part: float, total: float) -> str:
-    """`part` of `total` as a percentage; a dash where there is no total."""
+    """Return `part` of `total` as a percentage; a dash where there is no total."""
     return f"{format_percent(100 * part / total)} %" if total > 0 else NOTHING
 
 

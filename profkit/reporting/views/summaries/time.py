@@ -28,7 +28,7 @@ _ORDER = (
 
 
 def time_text(facts: ConcernFacts) -> SummaryText:
-    """Median and interval of every timing, the first in the headline; without one what a report says of time."""
+    """Return median and interval of every timing, the first in the headline; else what a report says of time."""
     document = facts.document
     if not document.timings:
         table = readings_table("Times in the report", facts.readings)

@@ -102,7 +102,7 @@ class AllocationTracer:
             self._snapshot_last()
 
     def iteration(self, index: int) -> None:  # noqa: ARG002
-        """One iteration inside the region is over."""
+        """Note that one iteration inside the region is over."""
         if not self._ended:
             with self._lock:
                 self._iteration()
@@ -116,7 +116,7 @@ class AllocationTracer:
         tracemalloc.reset_peak()
 
     def forget(self) -> None:
-        """In a forked child: trace nothing."""
+        """Trace nothing in a forked child."""
         self._ended = True
         self._raises.stop()
         tracemalloc.stop()

@@ -81,7 +81,7 @@ class CallProfiler:
             self._setup.enable()
 
     def forget(self) -> None:
-        """In a forked child: profile nothing."""
+        """Profile nothing in a forked child."""
         self._lines.stop()
         if self._ended:
             return

@@ -69,13 +69,13 @@ class TorchTracer:
         self._entered = time.time_ns()
 
     def exit(self, name: str) -> None:
-        """Its own work is done, and it ends."""
+        """End the region, once its own work is done."""
         _wait_for_devices()
         if len(self._marks) < MOST_MARKS:
             self._marks.append((name, self._entered, time.time_ns()))
 
     def forget(self) -> None:
-        """In a forked child: trace nothing."""
+        """Trace nothing in a forked child."""
         self._profile, self._is_child = None, True
 
     def finish(self, early: float | None = None) -> None:  # noqa: ARG002
@@ -152,7 +152,7 @@ class TorchTracer:
 
 
 def _wait_for_devices() -> None:
-    """Until every device that this process uses is idle; the others are not touched, that would make a context.
+    """Wait until every used device is idle; others are not touched, because that would create a context.
 
     Not while a CUDA graph is recorded: to wait would spoil it.
     """
@@ -235,13 +235,13 @@ class JaxTracer:
         self._regions.append(annotation)
 
     def exit(self, name: str) -> None:  # noqa: ARG002
-        """Its own work is done, and it ends."""
+        """End the region, once its own work is done."""
         if self._regions and threading.get_ident() == self._main:
             _wait_for_arrays()
             self._regions.pop().__exit__(None, None, None)
 
     def forget(self) -> None:
-        """In a forked child: trace nothing."""
+        """Trace nothing in a forked child."""
         self._ended, self._open = True, None
 
     def finish(self, early: float | None = None) -> None:  # noqa: ARG002
@@ -294,7 +294,7 @@ class JaxTracer:
                 setattr(module, name, wrapper)
 
     def _hear(self, event: str, seconds: float, /, **_: Any) -> None:
-        """JAX has compiled something, in this thread, which will run it."""
+        """Note that JAX has compiled something, in this thread, which will run it."""
         if not event.endswith("/backend_compile_duration"):
             return
         if threading.get_ident() != self._main:
@@ -381,7 +381,7 @@ class JaxTracer:
 
 
 def _wait_for_arrays() -> None:
-    """Until all is computed that the program can still ask for: what was launched before it is done as well."""
+    """Wait until all arrays that the program can still use are computed; earlier launches are then done, too."""
     with suppress(Exception):  # an array that is given away meanwhile
         jax: Any = sys.modules["jax"]
         jax.block_until_ready(jax.live_arrays())
@@ -476,7 +476,7 @@ class XlaWindow(JaxTracer):
 
 
 def _memory() -> int:
-    """Bytes of this process in memory; 0 where there is no /proc."""
+    """Return the bytes of this process in memory; 0 without /proc."""
     with suppress(OSError, ValueError), open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

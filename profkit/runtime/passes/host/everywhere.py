@@ -72,7 +72,7 @@ class Switches:
     prepare, finish = _call_each("prepare"), _call_each("finish")
 
     def forget(self) -> None:
-        """In a forked child: each member sees to that itself, whether there is a region or not."""
+        """Leave a forked child to each member, whether there is a region or not."""
 
 
 def start(out: str) -> None:

@@ -63,7 +63,7 @@ class _Line:
         self.marks = array("d")
 
     def count(self, frame: FrameType) -> None:
-        """One more execution, which begins now."""
+        """Count one more execution, which begins now."""
         self.seen += 1
         seen = self.seen
         if self.wanted["loop"] and seen % self.stride == 0:
@@ -90,7 +90,7 @@ class _Line:
             known.clear()  # a copy that the frame keeps; under sys.settrace it is written back
 
     def row(self) -> list[object]:
-        """File, line, function, executions, looks, what the names held, and seconds of an iteration by part of them."""
+        """Return file, line, function, executions, looks, what the names held, and seconds of an iteration by part."""
         wanted = self.wanted
         return [
             wanted["file"],
@@ -131,7 +131,7 @@ class _Code:
 
 
 def _starts(code: CodeType, wanted: int) -> list[int]:
-    """Offsets at which the interpreter comes to a line from another one, or from the call of the function."""
+    """Return the offsets at which the interpreter comes to a line from another one, or from the function's call."""
     resume = next((at for at in range(0, len(code.co_code), 2) if code.co_code[at] == _RESUME), -2)
     found, before = [], None
     for begin, end, line in code.co_lines():
@@ -380,10 +380,7 @@ class _Missing:
 
 
 def _form_of(value: object) -> object:
-    """Return `["<f4", [256, 512], "C", 4]` of an array, `"float"` of a number, else an empty text.
-
-    The last number is that of the bytes from an element to the nearest one.
-    """
+    """Return `["<f4", [256, 512], "C"]` of an array, `"float"` of a number, else an empty text."""
     kind = type(value)
     if kind in _NUMBERS:
         return kind.__name__

@@ -132,7 +132,7 @@ class OperationLines:
             self._memory.begin(torch)
 
     def _begin(self) -> None:
-        """torch initialises CUDA; nothing may be raised here."""
+        """Begin as torch initialises CUDA; nothing may be raised here."""
         if self._ended:
             return
         if threading.get_ident() != self._main:
@@ -184,7 +184,7 @@ class OperationLines:
         owner.__init__ = wrapper
 
     def _look_at_checks(self) -> None:
-        """Whether autograd looks for NaN now, in some of the calls: what was on for a moment costs nothing later."""
+        """Record, in some of the calls, whether autograd looks for NaN: a moment of it costs nothing later."""
         if self._checking is not None and self._calls % CHECK_EACH == 0:
             torch = sys.modules["torch"]
             self._check_looks += 1
@@ -196,7 +196,7 @@ class OperationLines:
         return [*self._checks, *([self._checking] if on and self._checking is not None else [])]
 
     def _stop(self, reason: str | None) -> None:
-        """No range is written from here on; the mode goes as soon as no call is under way."""
+        """Write no more ranges; the mode is removed as soon as no call is under way."""
         self._on = False
         if threading.get_ident() != self._main:
             return
@@ -215,7 +215,7 @@ class OperationLines:
         self._stop(RAISED)
 
     def _forget(self) -> None:
-        """In a forked child: it is not this process that is asked about."""
+        """Forget everything in a forked child, which is not the process in question."""
         self._on, self._ended, self._mode, self._reason = False, True, None, None
 
     # ------------------------------------------------------------ a call
@@ -298,7 +298,7 @@ def _is_on_gpu(value: Any) -> bool:
 
 
 def _place_text(frame: FrameType) -> str:
-    """`train.py:12:step`, with the whole path."""
+    """Return `train.py:12:step`, with the whole path."""
     code = frame.f_code
     name = getattr(code, "co_qualname", code.co_name)  # 3.11
     file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)

@@ -66,7 +66,7 @@ def _attention(_: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[s
 
 
 def _heads(_: str, __: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, object]:
-    """Of `multi_head_attention_forward`, which drops a mask that is causal unless it needs one for other reasons."""
+    """Return the values of `multi_head_attention_forward`, which drops a causal mask unless it needs one otherwise."""
     needs = kwargs.get("need_weights", True) or kwargs.get("key_padding_mask") is not None
     return {"is_causal": bool(kwargs.get("is_causal", False)) and not needs}
 
@@ -120,6 +120,6 @@ class PaddedColumns:
             seen[2] += matrix.shape[1] - used
 
     def rows(self) -> list[list[object]]:
-        """Lines that bring padding to the device: place, looks, columns, and those of padding alone; most first."""
+        """Return lines that bring padding to the device: place, looks, columns, padding columns; most first."""
         ranked = sorted(self._seen.items(), key=lambda item: -item[1][2])
         return [[*place, *counts] for place, counts in ranked[:MOST_LINES] if counts[2]]

@@ -70,7 +70,7 @@ class OperationWindow(OperationLines):
         self._push, self._pop = push, pop
 
     def _begin(self) -> None:
-        """torch initialises CUDA: its kernels are another pass' object."""
+        """Do nothing as torch initialises CUDA, whose kernels belong to another pass."""
         self._stop(None)
 
     def _follow_memory(self, torch: Any) -> None:

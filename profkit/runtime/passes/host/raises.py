@@ -28,12 +28,12 @@ class RaiseCounter:
         self._raised: dict[tuple[int, int, str], int] = {}
 
     def start(self) -> None:
-        """From here on."""
+        """Count exceptions from here on."""
         if sys.gettrace() is None:
             sys.settrace(self._on_call)
 
     def stop(self) -> None:
-        """Until here."""
+        """Count no more exceptions."""
         if sys.gettrace() == self._on_call:
             sys.settrace(None)
 

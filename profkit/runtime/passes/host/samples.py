@@ -240,7 +240,7 @@ class StackSampler:
         self._entries += 1
 
     def exit(self, name: str) -> None:  # noqa: ARG002
-        """Until here."""
+        """End a region: later samples are outside it."""
         self._depth -= 1
 
     def _collected(self, phase: str, info: object) -> None:  # noqa: ARG002
@@ -597,7 +597,7 @@ class StackSampler:
             return state.cpu
 
     def _share_cpu(self, movers: list[list[float]], wall: float) -> None:
-        """Where no thread has a clock of its own: the process's time goes to those that were last seen to move."""
+        """Attribute the process's time to the threads last seen to move, if threads have no clocks."""
         total = time.process_time()
         used = max(0.0, total - self._process_cpu - max(0.0, thread_time() - self._cost))
         self._process_cpu = total
@@ -733,7 +733,7 @@ class StackSampler:
             values.clear()
 
     def _values_seen(self) -> list[list[object]]:
-        """By function: looks at it, how many different arguments it had (-1: unknown), and types of variables."""
+        """Return, by function, its looks, its number of different arguments (-1: unknown), and types of variables."""
         caches = cache_uses(lambda file: not _is_installed(file) and not is_own(file))
         return [
             [

@@ -42,7 +42,7 @@ class Instrument(Protocol):
         """Stop and write the result. `early`: after so long, which the result notes; the program goes on."""
 
     def forget(self) -> None:
-        """In a forked child: stop, write nothing."""
+        """Stop in a forked child, and write nothing."""
 
 
 def fact(code: str, name: str = "", **numbers: float) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class SimulationWindow:
     any_thread = writes = False
 
     def __init__(self, out: str) -> None:  # noqa: ARG002
-        """`out` is not used: all hosts take one."""
+        """Ignore `out`, which all hosts take."""
         # a switch of regions, which is a module of this host too
         self._requests: Any = importlib.import_module(f"{__package__}.valgrind").ClientRequests
 
@@ -31,10 +31,10 @@ class SimulationWindow:
         _thread.start_new_thread(self._begin_after, (delay,))
 
     def finish(self, early: float | None = None) -> None:
-        """Nothing is left to do."""
+        """Do nothing: nothing is left to do."""
 
     def forget(self) -> None:
-        """In a forked child: it is simulated from where its parent was."""
+        """Do nothing: a forked child is simulated from where its parent was."""
 
     def _begin_after(self, seconds: float) -> None:
         requests = self._requests()

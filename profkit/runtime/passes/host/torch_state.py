@@ -69,7 +69,7 @@ class DeviceMemory:
                 self._next = perf_counter() + self._pause
 
     def end(self) -> list[list[object]]:
-        """Lines that grew: place, number of looks, seconds and bytes of the first and the last, and blocks held."""
+        """Return lines that grew: place, looks, seconds and bytes of the first and the last, and blocks held."""
         self._next = inf
         if self._torch is not None:
             with suppress(Exception):
@@ -87,7 +87,7 @@ class DeviceMemory:
         return [row for _, row in sorted(rows, key=lambda one: -one[0])][:MOST_ROWS]
 
     def _note_held(self, now: float) -> None:
-        """How much the allocator holds; of a long run half as many looks say the same."""
+        """Record how much the allocator holds; in a long run half as many looks are enough."""
         reserved = self._torch.cuda.memory_reserved()
         self.course.append([round(now - self._begun, 4), self._torch.cuda.memory_allocated(), reserved])
         if len(self.course) > MOST_HELD:
@@ -112,7 +112,7 @@ class DeviceMemory:
         return blocks < MOST_BLOCKS
 
     def _held_by_line(self) -> dict[_Line, tuple[int, int]]:
-        """Bytes and blocks that are allocated now, by line; those of no line are the backward pass's."""
+        """Return the bytes and blocks allocated now, by line; those without a line belong to the backward pass."""
         held: dict[_Line, tuple[int, int]] = {}
         for segment in self._torch.cuda.memory._snapshot()["segments"]:
             for block in segment["blocks"]:
@@ -123,7 +123,7 @@ class DeviceMemory:
         return held
 
     def _ran_out(self, _device: int, asked: int, _limit: int, _free: int) -> None:
-        """torch calls it before it raises; a program that frees something and goes on is told of the last time."""
+        """Record what is held when torch runs out of memory; called before torch raises, so the last time counts."""
         with suppress(Exception):
             reserved = self._torch.cuda.memory_reserved()
             rows = sorted(self._held_by_line().items(), key=lambda one: -one[1][0])

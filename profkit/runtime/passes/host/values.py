@@ -146,7 +146,7 @@ def _variables(code: CodeType, frame: FrameType, known: dict[str, object]) -> li
 
 
 def _arguments(code: CodeType, known: dict[str, object]) -> int | None:
-    """One number for the arguments of a call; None where they cannot be told apart."""
+    """Return one number for the arguments of a call; None if they cannot be distinguished."""
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if not names or not all(name in known and _is_plain(known[name]) for name in names):
         return None

@@ -166,7 +166,7 @@ class CollectedLines:
         self._seconds.clear()
 
     def rows(self) -> list[list[object]]:
-        """File, line and microseconds so far."""
+        """Return file, line and microseconds so far."""
         return [[*place, round(seconds * 1e6)] for place, seconds in list(self._seconds.items())]
 
 
@@ -367,7 +367,7 @@ class Stretches:
 
 
 def run_delay(native: int) -> float | None:
-    """Seconds that a thread of this process could have run and had no processor; None where the system does not say."""
+    """Return the seconds that a thread could have run without a processor; None if the system does not say."""
     try:
         with open(f"/proc/self/task/{native}/schedstat", "rb", 0) as file:
             return int(file.read(100).split()[1]) / 1e9

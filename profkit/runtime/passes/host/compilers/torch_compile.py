@@ -42,7 +42,7 @@ class CompilerLog(logging.Handler):
                 log.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One message."""
+        """Handle one message."""
         with suppress(Exception):
             message = record.getMessage()[:20_000]  # what is looked for stands at its begin
             if again := _AGAIN.search(message):
@@ -59,7 +59,7 @@ class CompilerLog(logging.Handler):
             self._breaks[key] = self._breaks.get(key, 0) + 1
 
     def compiled_again(self) -> list[list[object]]:
-        """File, line, function, the first reason, how often it was compiled again, and the seconds of a compilation."""
+        """Return file, line, function, first reason, number of recompilations, and the seconds of one."""
         each = 0.0
         with suppress(Exception):  # torch's own list, of all compilations
             times = sys.modules["torch._dynamo.utils"].compilation_time_metrics["_compile.compile_inner"]
@@ -67,6 +67,6 @@ class CompilerLog(logging.Handler):
         return [[*place, *found, each] for place, found in self._again.items()][:MOST_ROWS]
 
     def breaks(self) -> list[list[object]]:
-        """File, line, reason, whether the whole function was left, and how often it was compiled up to there."""
+        """Return file, line, reason, whether the whole function was left, and its compilations up to there."""
         ranked = sorted(self._breaks.items(), key=lambda one: -one[1])
         return [[*key, count] for key, count in ranked][:MOST_ROWS]

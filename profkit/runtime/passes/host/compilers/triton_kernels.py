@@ -51,7 +51,7 @@ class TritonTuner:
         kind.__init__ = wrapper
 
     def _definitions(self) -> Iterator[list[object]]:
-        """File, line, function, kernel and no module of each kernel of the program's own that was compiled to run."""
+        """Yield file, line, function, kernel and no module for each compiled kernel of the program itself."""
         for kernel in self._kernels:
             with suppress(Exception):
                 code = kernel.fn.__code__
@@ -65,7 +65,7 @@ class TritonTuner:
                 yield [os.path.abspath(code.co_filename), line, code.co_name, code.co_name, ""]
 
     def _widened(self) -> Iterator[list[object]]:
-        """File, line, kernel and type of each product of numbers of 16 bits that were made float32 before it."""
+        """Yield file, line, kernel and type of each product of 16-bit numbers that were made float32 before it."""
         for kernel in self._kernels:
             with suppress(Exception):
                 code = kernel.fn.__code__

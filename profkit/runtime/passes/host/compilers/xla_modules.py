@@ -31,7 +31,7 @@ _PARENT = re.compile(r"^(\d+) \{file_location_id=(\d+) parent_frame_id=(\d+)")
 
 
 def kernel_lines(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> list[list[object]]:
-    """File, line, function, kernel and module of what these programs of XLA launch."""
+    """Return file, line, function, kernel and module of what these programs of XLA launch."""
     return _lines_of_kernels(_module_texts(programs), is_foreign)
 
 
@@ -68,7 +68,7 @@ def _module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
 
 
 def lines_of_module(text: str, is_foreign: Callable[[str], bool]) -> Iterator[list[object]]:
-    """File, line, function and kernel of each instruction that is one, where its line is known."""
+    """Yield file, line, function and kernel of each launching instruction whose line is known."""
     line_of = frame_lines(text, is_foreign)
     fused = {found[1]: Counter(lines_in(found[0], line_of)) for found in _COMPUTATION.finditer(text)}
     for found in _LAUNCHED.finditer(text):

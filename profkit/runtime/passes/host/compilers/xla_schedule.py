@@ -185,9 +185,9 @@ def _closing(line: str, start: int) -> int:
 class ScheduledLaunch:
     """One instruction that launches, as it is written into the file.
 
-    `runs`: "xla" (a kernel of its name), "cublas", "nccl", or "?" if it is not known which and how many. `group`: the same
-    number for all that compute the same: XLA compiles one of them, and all have its name in a trace. `loop`: which loop
-    it is in, 0 in none, and how often that turns, 0 if it is not known.
+    `runs`: "xla" (a kernel of its name), "cublas", "nccl", or "?" if it is not known which and how many. `group`: the
+    same number for all that compute the same: XLA compiles one of them, and all have its name in a trace. `loop`: which
+    loop it is in, 0 in none, and how often that turns, 0 if it is not known.
     """
 
     kernel: str
