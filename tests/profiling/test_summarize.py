@@ -185,7 +185,7 @@ CLASSES = {
 }
 WORDS = {
     "transposeNoBankConflicts": ("95.6/100.0 %", "88.7 %"),
-    "transposeCoalesced": ("93.9/100.0 %", "61.9 %", "65.0 M bank conflicts", "(53 % of their waiting)"),
+    "transposeCoalesced": ("93.9/100.0 %", "61.9 %", "65.0 M bank conflicts", "(53 % of their waiting time)"),
     "addConstDouble": ("73.5/100.0 %", "90.6 %"),
     "addConstDouble3": (
         "33.3 % of the sectors",

@@ -43,7 +43,7 @@ def test_a_workload_seems_marked_by_what_it_imports_and_not_by_where_it_lies(
     [
         (("python", "train.py"), "train.py names cuda"),
         (("python", "train.py", "--device", "cpu"), None),  # what its arguments say comes first
-        (("python", "plain.py", "--backend", "cuda"), "its arguments say cuda"),
+        (("python", "plain.py", "--backend", "cuda"), "its arguments contain cuda"),
         (("python", "plain.py"), None),
         (("python", "-c", "import cupy"), "its program names cupy"),
         (("torchrun", "--nproc-per-node", "2", "plain.py"), "torchrun starts it"),

@@ -112,7 +112,7 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         "night": ("✗ REGRESSED", "1.00 ms → 1.10 ms: 10 % above", "profkit history accept"),
         "checks": ("✗ MISSING", "apt install linux-perf"),
         "sweep": (
-            "CUDA, 2.50 x as fast as PyTorch, alone",
+            "CUDA, 2.50 x as fast as PyTorch, the only",
             "16 x 256; C 1.25; C 1.25; C 1.25",
             "✗ crashed; GELU forward float32 16x256x8; CUDA; killed by SIGSEGV",
             "the device's own clock",

@@ -101,7 +101,7 @@ def test_a_failure_says_what_limits_it_and_what_to_try() -> None:
     assert not any("size of the blocks" in line for line in occupancy.advice)
     memory = on(values, "memory-bandwidth")
     assert memory.verdict == "fail"
-    assert "data from global or local memory (L1, L2 or DRAM) (90 % of their waiting)" in spoken(
+    assert "data from global or local memory (L1, L2 or DRAM) (90 % of their waiting time)" in spoken(
         memory.reason
     )
     assert any("raise occupancy" in line for line in memory.advice)

@@ -77,7 +77,7 @@ SHORT = {
         # 1.4 s alone, and 0.05 s in which its work waited for somebody else: 72.5 %.
         (metal.metal(), "unknown", "other processes used the GPU: without them it could have been 72.5 %"),
         (metal.metal(blocked=None, others=0.3), "unknown", "without them it could have been 85.0 %"),
-        (metal.metal(**SHORT), "unknown", "no region is marked, and 12 command buffers may be start-up"),
+        (metal.metal(**SHORT), "unknown", "no region is marked, and 12 command buffers may be only start-up"),
         (metal.metal(**(SHORT | {"buffers": 100})), "fail", "> 70 %"),
         (metal.metal(span=8e-3, window=8e-3, process_busy=8e-3, device_busy=8e-3), "unknown", "8.00 ms are too short"),
         (metal.idle(span=4e-3, process_busy=1e-3, blocked=0.0), "unknown", "4.00 ms are too short to judge"),

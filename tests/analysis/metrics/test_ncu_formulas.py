@@ -315,7 +315,7 @@ def test_coalescing_without_the_exact_sectors_is_a_lower_bound_and_right_for_one
 ):
     told = readings(counters)["memory.coalescing"]
     assert told.value == pytest.approx(share), what
-    assert (told.quality, spoken(told.reason).partition(";")[0]) == ("estimated", "at least")
+    assert (told.quality, spoken(told.reason).partition(";")[0]) == ("estimated", "a lower bound")
 
 
 RAW = {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": 128_901}

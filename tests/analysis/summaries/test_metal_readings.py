@@ -141,7 +141,7 @@ def test_samples_that_are_longer_than_the_work_in_them_decide_nothing() -> None:
     counters = tuple(replace(one, filled=0.3) for one in metal.counters(read=160e9))
     document = metal.run(metal.metal(counters=counters))
     for name in ("gpu.occupancy", "gpu.limiter", "bandwidth.gpu.share"):
-        assert "work in 30.0 % of the time of the samples" in (spoken(told(document)[name].doubt) or "")
+        assert "work for only 30.0 % of the time of its samples" in (spoken(told(document)[name].doubt) or "")
     words = {v.target: v for v in judge_document(document, targets_for("mps")).verdicts}
     assert words["occupancy"].verdict == words["memory-bandwidth"].verdict == "unknown"
     nearly = tuple(replace(one, filled=0.9) for one in metal.counters())

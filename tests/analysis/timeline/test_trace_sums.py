@@ -257,7 +257,7 @@ def test_code_that_is_loaded_in_the_region_is_told() -> None:
     _, notes = build_trace(recording(kernels, calls=calls, ranges=[region]))
     assert notes == ()
     _, notes = build_trace(recording(kernels, calls=calls, ranges=[region._replace(start=10)]))
-    assert "2 times (600 µs)" in spoken(notes[0])
+    assert "2 times within the marked region (600 µs)" in spoken(notes[0])
 
 
 def test_nothing_at_all_is_no_trace_of_zeros() -> None:

@@ -93,7 +93,7 @@ def test_what_does_not_compute_in_its_call_is_wrong_though_its_first_result_was_
     }
     for name in ("before", "address", "adds"):
         assert spoken(found[name].reason).startswith(
-            "once it was timed, with other numbers in x: the value at"
+            "wrong after it was timed, with other numbers in x: the value at"
         )
         assert (found[name].median, found[name].samples, found[name].seconds) == (None, 0, ())
     assert spoken(found["lazy"].reason) == "it gives a Lazy instead of a plain tensor"

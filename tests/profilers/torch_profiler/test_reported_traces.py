@@ -170,7 +170,7 @@ def test_calls_without_a_kernel_end_no_reading(tmp_path: Path, calls: int) -> No
     document = summarize_report(
         trace(tmp_path, [call("cudaLaunchKernel", 100 * n, 5, n) for n in range(calls)])
     )
-    assert any("the trace holds no kernel" in note for note in spoken_lines(document.notes))
+    assert any("the trace contains no kernel" in note for note in spoken_lines(document.notes))
 
 
 def test_a_kernel_that_ends_after_its_successor_counts_until_that_begins(tmp_path: Path) -> None:

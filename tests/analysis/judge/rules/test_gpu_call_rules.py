@@ -53,7 +53,7 @@ def test_batches_padded_beyond_their_longest_row_are_told_and_a_margin_is_not(
     assert [one.rule for one in found] == ["padded-batches"] * told
     if told:
         assert found[0].title.endswith("82 % of the columns are padding in all rows")
-        assert "of 512 columns 90 hold something" in found[0].evidence
+        assert "of 512 columns 90 hold data" in found[0].evidence
         assert found[0].where.line == 119
 
 
@@ -81,7 +81,7 @@ BACKWARD = "aten::mm [512,128] x [128,512]"
         ((ONE_HOT, PICKED, "aten::_softmax [10240,5000]", "aten::sub [10240,5000], [10240,5000]"), None),
         (
             (EVALUATED, (BACKWARD, TRAINED)),
-            "Evaluate less often: 50,000 rows in each step, which trains with 512",
+            "Evaluate less often: 50,000 rows are evaluated in each step, which trains with 512",
         ),
         ((EVALUATED, (BACKWARD, EVALUATED)), None),
         ((TRAINED, (BACKWARD, EVALUATED)), None),
