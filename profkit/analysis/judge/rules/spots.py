@@ -301,7 +301,7 @@ def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 
 def is_often(spot: CodeSpot, held: Variable) -> bool:
-    """Return whether a place goes through what it holds many times, by counts or by the least time of each."""
+    """Return whether a place goes through what it holds many times, by counts or by the most time of one."""
     counted = max(spot.calls or 0, spot.executions or 0) >= MIN_CALLS
     return counted or (held.length is not None and spot.seconds >= MIN_CALLS * held.length * EACH_ELEMENT)
 
