@@ -32,7 +32,7 @@ DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
 NAMED = 3  # in a sentence
 _SET_UP, _NO_SHARES = Fact("set-up"), Fact("shares-not-known")
-# Nobody changes the source of a library's kernel.
+# The user cannot change the source of a library's kernel.
 CALL_IT = (
     "This kernel belongs to a library: call it with more work at a time, contiguous tensors or "
     "a smaller type, or fuse it."

@@ -252,7 +252,8 @@ class LinuxRun(BackendRun):
 
     name = "cpu"
     # What perf sampled in the stacks' run is read at once: it costs next to nothing.
-    # Counters come before what another pass could take longer than planned for, which would cost them their time.
+    # Counters come before passes that may take longer than planned and so leave them no time. Counts of calls and peaks
+    # of memory are known from a part of a run, too; the cache numbers of a short program are not (docs/decisions.md).
     order = ("timing", "stacks", "trace", "counters", "cprofile", "tracemalloc", "explain")
 
     @property

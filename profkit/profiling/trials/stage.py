@@ -23,7 +23,7 @@ from profkit.runtime.passes.secrets import LEAST_ANYWHERE
 Trying = Literal["none", "auto", "all"]
 TRYING = get_args(Trying)
 MAX_TRIALS = 3
-# Plain runs, or seconds where these are more, that all trials may take together: four pairs decide about a program
+# Normal runs, or seconds if these are more, that all trials may take together: four pairs decide about a program
 # of 3 s. Of a longer one a first run that is no faster costs one run, and what is faster is said to be undecided.
 AUTO, ALL = (3.0, 30.0), (60.0, 600.0)
 DECIDING = 60.0  # seconds beyond these, where four pairs fit into them: of what was faster once

@@ -28,14 +28,14 @@ GUEST_FACTOR = 2.0
 # How much of a reference loop's slowdown a program may have, in logarithms: one that waits for the disk has none of it.
 # Of one that copies 8 MB a fifth run was 1.8 times slower where the loop was 1.3 times slower (docs/measurements.md).
 MAX_SENSITIVITY = 2.0
-# Whoever takes a core's time takes of its caches and its clock, too, which nothing counts: half as much again.
+# A program that takes a core's time also takes of its caches and its clock, which nothing counts: half as much again.
 MARGIN = 1.5
-TOLD_LOSS = 0.01  # of a run's time: less is not worth a word beside the machine's own spread
-MAX_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
+TOLD_LOSS = 0.01  # of a run's time: less is not worth a note, given the machine's own spread
+MAX_LOST = 0.9  # of a run's time: if more was lost, no time is known at all
 # Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
 _NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
 WORK_EXPLAINS = 0.3  # of a change of time (in logarithms) that a change of the work must reach to explain it
-CLOCKS_APART = 0.02
+CLOCKS_APART = 0.02  # a smaller difference of the clocks explains no change of the time that counts
 
 
 @dataclass(frozen=True)

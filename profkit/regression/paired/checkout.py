@@ -207,7 +207,7 @@ def _run_step(
 # A build belongs to a repository and a setup command, and moves from commit to commit: what git ignores there (an
 # environment, object files) stays, so that the setup command only does what the change asks for.
 _LOCK = ".lock"
-UNUSED_SECONDS = 30 * 86_400.0
+UNUSED_SECONDS = 30 * 86_400.0  # then a build is removed
 MAX_BUILDS = 4  # of one repository and setup: so many calls can use them at once
 
 

@@ -32,7 +32,7 @@ from profkit.reporting.views.comparison.words import size_text
 
 
 TIME, MEMORY = "time.median", "memory.rss_peak"
-FLOOR = 0.02  # the relative change of a time that counts, where nobody says
+FLOOR = 0.02  # the relative change of a time that counts by default
 MEMORY_FLOOR = NightRule(MEMORY, relative=0.05, absolute=4 << 20)
 MAX_PAIRS = 200
 MIN_SECONDS = 1e-8  # a change below that counts for nothing

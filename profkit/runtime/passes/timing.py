@@ -189,9 +189,9 @@ LEAST_SAMPLES = 16
 LEAST_INDEPENDENT = 15.5
 SLOW_SIGMAS, SLOW_SHARE = 5.0, 0.05  # a first call is this far beyond the noise, and worth a word
 FEW_SAMPLES = 40  # runs of one mode are often 20 long (a page's placement, a clock step): two of them
-MOST_HIDDEN = 0.6  # of the precision asked: what a drift nobody sees may still be worth
+MOST_HIDDEN = 0.6  # of the precision asked: what an undetected drift may still be worth
 DOUBTED_SAMPLES = 96  # with more, a drift of the size of the interval shows by itself
-LOOK_GROWTH = 1.41  # every look is one more chance to stop by luck: twice as many samples, two looks
+LOOK_GROWTH = 1.41  # every look is one more chance to stop by chance: twice as many samples, two looks
 # Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
 # processor that is still raising its frequency is narrow and wrong.
 SPREAD_SECONDS = 0.2

@@ -199,7 +199,7 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
         return
 
 
-STEPS = 5
+STEPS = 5  # repetitions: what repeats only twice, as setting up a model does, is not a step worth this advice
 
 
 def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:

@@ -26,7 +26,7 @@ from profkit.analysis.summaries.host import (
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import Gain, Hotspot, Insight, Place, RunDocument
 
-LINE_BYTES = 64
+LINE_BYTES = 64  # of a cache line
 COLUMNS = (
     "Exchange the loops, or lay the data out by field: each load is an equal, large step from the last one"
 )
