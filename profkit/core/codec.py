@@ -242,7 +242,7 @@ def check_schema(data: object, schema: str, what: str, again: str | None = None)
     one in place of one of an older version.
     """
     if not isinstance(data, dict):
-        raise UnreadableReport(f"not {what}: the top is no object")
+        raise UnreadableReport(f"not {what}: the top is not an object")
     name, _, own = schema.rpartition("/")
     match = re.fullmatch(rf"{re.escape(name)}/(\d{{1,6}})", str(written := data.get("schema")))
     if match is None:

@@ -65,7 +65,7 @@ def confirm(
     again and again does not find what is not there. Raises ValueError for a value that is not finite.
     """
     if any(not isfinite(v) for pair in rounds for v in pair):
-        raise ValueError("a round has a value that is no number")
+        raise ValueError("a round has a value that is not a number")
     n = len(rounds)
     if n < min(FIRST_ROUNDS, most):
         return None

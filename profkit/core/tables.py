@@ -57,7 +57,7 @@ def judge_rows(table: Path, part: str, *found: object) -> Iterator[Check]:
 def _term_holds(term: str, facts: Mapping[str, Any]) -> bool:
     match = _TERM.fullmatch(term)
     if match is None:
-        raise ValueError(f"{term!r} is no condition")
+        raise ValueError(f"{term!r} is not a condition")
     before, name, sign, limit = match.groups()
     value = facts[name]
     if before in ("known ", "unknown "):

@@ -67,7 +67,7 @@ def deserialize_tensor(
     name = str(dtype).removeprefix("torch.")
     name = DTYPES.get(name, name)
     if name not in SHORT_DTYPES:
-        raise ValueError(f"{dtype!r} is no dtype that is known here: {', '.join(SHORT_DTYPES)}")
+        raise ValueError(f"{dtype!r} is not a dtype that is known here: {', '.join(SHORT_DTYPES)}")
     shape, steps = tuple(size), None if stride is None else tuple(stride)
     if any(length < 0 for length in (*shape, *(steps or ()))) or (
         steps is not None and len(steps) != len(shape)

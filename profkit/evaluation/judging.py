@@ -158,7 +158,7 @@ class KernelTests:
             args, kwargs, arguments = (), {}, why
             text, dtype = test.test.arguments, test.test.dtype
         except (AttributeError, TypeError) as error:
-            raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
+            raise UsageError(f"{test!r:.80} is not a test: {error}", "a test has args and kwargs") from error
         except NotationError as error:
             raise UsageError(f"a test of {self.operation} has {error}", "tensors and plain values") from error
         self._on_cuda |= any(tensor.is_cuda for tensor in flat_tensors([args, kwargs]))

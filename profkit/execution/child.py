@@ -352,7 +352,7 @@ class WorkerClient(ChildProcess):
         if isinstance(message, bytes) or message.get("event") not in (*expected, "fatal"):
             # somebody's code wrote there
             self.kill()
-            raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
+            raise WorkerEnded(JobStatus.crash, "its process wrote what is not an answer")
         if message["event"] == "fatal":
             self.kill()
             raise WorkerEnded(JobStatus.crash, str(message.get("reason")))

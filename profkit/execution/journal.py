@@ -172,7 +172,7 @@ def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
     if not contents.header:
         article = "an" if format.subject[0] in "aeiou" else "a"
         raise UnreadableReport(
-            f"{path} is no journal of {article} {format.subject}",
+            f"{path} is not a journal of {article} {format.subject}",
             f"{format.command} --output FOLDER begins one",
         )
     return contents

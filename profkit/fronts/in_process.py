@@ -239,7 +239,7 @@ def profile(name: F | str | None = None, *, show: bool = True, every: int | None
     `every` below 1.
     """
     if every is not None and every < 1:
-        raise ValueError(f"every={every} is no number of calls")
+        raise ValueError(f"every={every} is not a number of calls")
     if callable(name):
         return Profiling(None, show=show, every=every)(name)
     return Profiling(name, show=show, every=every)

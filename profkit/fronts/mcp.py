@@ -130,7 +130,7 @@ class Tools:
         """
         folder, options = self._folder(cwd), ["--metric", metric] if metric else []
         if floor and not re.fullmatch(r"\d{1,2}(\.\d+)? ?%", floor):
-            raise _error(f"floor: {floor!r} is no share below 100 %", 'floor: "2%"')
+            raise _error(f"floor: {floor!r} is not a share below 100 %", 'floor: "2%"')
         options += [*(["--floor", floor] if floor else []), *(["--force"] if force and not command else [])]
         if command:
             self._check(command, folder)
@@ -203,7 +203,7 @@ class Tools:
 
     def _folder(self, name: str) -> Path:
         if not (path := self._path(name)).is_dir():
-            raise _error(f"{name} is no folder", 'cwd: "."')
+            raise _error(f"{name} is not a folder", 'cwd: "."')
         return path
 
     def _id(self, path: Path) -> str:

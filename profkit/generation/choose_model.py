@@ -91,7 +91,7 @@ def _check_address(name: str, address: str) -> None:
     except ValueError:
         whole = False
     if not whole or parts.query:
-        raise UsageError(f"{name} is no address of a server", "--base-url http://HOST:PORT/v1")
+        raise UsageError(f"{name} is not an address of a server", "--base-url http://HOST:PORT/v1")
 
 
 def provider_of(options: ModelOptions) -> Provider:
@@ -125,7 +125,7 @@ def _key_of(provider: str, options: ModelOptions, url: str | None) -> Key:
     if key is not None:
         if not (key.value.isascii() and key.value.isprintable()) or " " in key.value:
             raise ModelFailed(
-                f"what {key.variable} holds is no key: it has characters that none has",
+                f"what {key.variable} holds is not a key: it has characters that none has",
                 f"export {key.variable}=...",
             )
         return key

@@ -226,7 +226,7 @@ class OperationLoop:
         file = self._tools.request.folder / path
         if file.exists() and not (file.is_file() and file.resolve() == self._real_folder / path):
             raise MachineError(
-                f"{file} is no file of this generation any more",
+                f"{file} is not a file of this generation any more",
                 "put the file back, or begin a new generation with another --run-id",
             )
         return read_bounded(file).decode(errors="replace")

@@ -98,7 +98,7 @@ def _open_file(folder: str, name: str) -> int:
         os.close(at)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(0, "a lock in it is no regular file")
+        raise OSError(0, "a lock in it is not a regular file")
     return descriptor
 
 

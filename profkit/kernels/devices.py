@@ -47,7 +47,7 @@ def choose_device_elsewhere(name: str, gpus: tuple[str, ...]) -> tuple[str, tupl
     if name == "auto":
         raise UsageError("the device of another place must be named", "--device cuda   (or cpu)")
     if wrong := [gpu for gpu in gpus if not gpu.isdecimal() or name != "cuda"]:
-        raise UsageError(f"--gpus {wrong[0]} is no number of a GPU of cuda", "--device cuda --gpus 0,1")
+        raise UsageError(f"--gpus {wrong[0]} is not a number of a GPU of cuda", "--device cuda --gpus 0,1")
     return name, gpus
 
 

@@ -406,10 +406,10 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
     threads = {int(number): str(name) for number, name in line.get("threads", ())}
     samples = [(int(n), int(t), bool(i), w * 1e-6, c * 1e-6, int(k)) for n, t, i, w, c, k in line["samples"]]
     if not all(is_finite_number(wall) and is_finite_number(cpu) for _, _, _, wall, cpu, _ in samples):
-        raise ValueError("a time that is no time")
+        raise ValueError("a time that is not a time")
     process.seconds, process.cost = float(line["seconds"]), float(line["cost"])
     if not is_finite_number(process.seconds) or not is_finite_number(process.cost):
-        raise ValueError("a time that is no time")
+        raise ValueError("a time that is not a time")
     process.entries = int(line["entries"])
     process.program, process.python = (
         str(line.get("program", process.program)),
@@ -456,7 +456,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         process.given[int(node)] = max(0, int(stood)), max(0, int(went))
     computed, unplaced = (float(seconds) for seconds in line.get("turns", process.turns))
     if not (is_finite_number(computed) and is_finite_number(unplaced)):
-        raise ValueError("a time that is no time")
+        raise ValueError("a time that is not a time")
     process.turns = max(0.0, computed), min(max(0.0, unplaced), max(0.0, computed))
     for number, looks, arguments, types in line.get("values", ()):
         variables = {

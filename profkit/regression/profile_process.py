@@ -299,7 +299,7 @@ def _seconds(value: YamlValue, key: str) -> float:
     if match is not None:
         duration = float(match[1]) * _SECONDS[match[2] or ""]
     if not 0 < duration <= MAX_SECONDS:
-        value.refuse(f"{key} is no time between 0 and 7 days", f"{key}: 600  # seconds")
+        value.refuse(f"{key} is not a time between 0 and 7 days", f"{key}: 600  # seconds")
     return duration
 
 
@@ -341,7 +341,7 @@ def _variables(value: YamlValue, key: str) -> dict[str, str]:
     """Read environment variables; numbers are taken as they were written."""
     for name, item in value.mapping(key).items():
         if not name or "=" in name or "\0" in name:
-            item.refuse(f"{key}: {name!r} is no name of a variable", 'NAME: "value"')
+            item.refuse(f"{key}: {name!r} is not a name of a variable", 'NAME: "value"')
     return {name: _word(item, f"{key}: {name}") for name, item in value.mapping(key).items()}
 
 

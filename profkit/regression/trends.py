@@ -134,7 +134,7 @@ def read_series_file(path: Path) -> dict[str, float | None]:
         fix = f"ls -l {shlex.quote(str(path))}"
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}", fix) from error
     except UnicodeDecodeError as error:
-        raise UnreadableReport(f"{path.name} is no text", EXPECTED) from error
+        raise UnreadableReport(f"{path.name} is not text", EXPECTED) from error
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
     if lines and re.match(r"[^\W\d_][\w .()/%-]*$", lines[0][1]) and lines[0][1].lower() not in MISSING:
@@ -153,5 +153,5 @@ def _value(path: Path, number: int, line: str) -> float | None:
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        raise UnreadableReport(f"{path.name}, line {number}: {line[:40]!r} is no number", EXPECTED)
+        raise UnreadableReport(f"{path.name}, line {number}: {line[:40]!r} is not a number", EXPECTED)
     return value if math.isfinite(value) else None

@@ -193,7 +193,7 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path, run: Path) ->
     sqlite3.connect(theirs).executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
     before = theirs.read_bytes()
     said = profkit("history", "add", run, cwd=tmp_path, env={"PROFKIT_HISTORY": str(theirs)})
-    assert (said.code, "is no history" in said.err) == (2, True)
+    assert (said.code, "is not a history" in said.err) == (2, True)
     assert theirs.read_bytes() == before
 
 

@@ -106,7 +106,7 @@ def test_what_fails_leaves_the_former_file_and_no_litter(tmp_path: Path, stop: t
 
 def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         write_whole(tmp_path / "pipe", ("text",))
     assert (tmp_path / "pipe").is_fifo()
 
@@ -192,7 +192,7 @@ def test_a_pipe_a_device_and_a_folder_are_refused_at_once(read, tmp_path: Path) 
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "endless").symlink_to("/dev/zero")
     for name in ("pipe", "endless"):
-        with pytest.raises(OSError, match="it is no regular file"):
+        with pytest.raises(OSError, match="it is not a regular file"):
             read(tmp_path / name)
     with pytest.raises(IsADirectoryError):
         read(tmp_path)
@@ -210,7 +210,7 @@ def test_what_was_opened_counts_and_not_what_the_name_was(
     os.mkfifo(pipe)
     before = regular.stat()
     monkeypatch.setattr(regular_files.os, "stat", lambda _: before)
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         open_regular(pipe)
     assert stat.S_ISFIFO(os.lstat(pipe).st_mode)
 

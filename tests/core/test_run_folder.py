@@ -166,7 +166,7 @@ def valid(**changes: object) -> str:
         ("", "not whole JSON"),
         ("  \n", "not whole JSON"),
         (valid()[:-20], "not whole JSON"),
-        ("[]", "the top is no object"),
+        ("[]", "the top is not an object"),
         ("{}", "schema is None"),
         ('{"schema": 1}', "schema is 1"),
         ('{"schema": "other/1"}', "'other/1'"),

@@ -40,7 +40,7 @@ NOT_RUN = {
     r"--base ": "needs a repository with two versions; tests/regression/paired has one",
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
-    r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",
+    r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is not a command",
     r"^profkit nightly CONFIG.yaml$": "a form; nightly.md has it with a file",
     r"^profkit history (?:prune|trend --from FILE|export --to FILE)$": "a form; history.md has it with its arguments",
     r"--backend mps\b|--tool xctrace|(?:check\.xc|run\.)trace|^xc(?:trace|run) ": "needs a Mac; tests/backends has one",

@@ -160,11 +160,11 @@ def test_lambdas_partial_functions_and_objects_are_submitted_like_functions() ->
 def test_what_is_no_operation_and_no_test_is_refused() -> None:
     with pytest.raises(UsageError, match="no operation called 'gleu'"):
         eval_one_op("gleu", relu, [], [])
-    with pytest.raises(UsageError, match="is no operation"):
+    with pytest.raises(UsageError, match="is not an operation"):
         eval_one_op(3, relu, [], [])
     with pytest.raises(UsageError, match="a text is a kernel of an operation"):
         eval_one_op(torch.relu, "def relu_kernel_impl(x): ...", [], [])
-    with pytest.raises(UsageError, match="is no test"):
+    with pytest.raises(UsageError, match="is not a test"):
         eval_one_op("relu", relu, [torch.randn(3)], [])
     with pytest.raises(UsageError, match="0 workers"):
         MultiprocessingEvaluator(0)

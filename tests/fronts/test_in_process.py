@@ -268,7 +268,7 @@ def test_a_decorated_coroutine_is_profiled_and_what_cannot_be_is_refused(
     assert "waiting on cpu" in capsys.readouterr().err
     with pytest.raises(TypeError, match="put `with profkit"):
         profkit.profile(lambda: (yield))
-    with pytest.raises(ValueError, match="every=0 is no number of calls"):
+    with pytest.raises(ValueError, match="every=0 is not a number of calls"):
         profkit.profile(every=0)
 
 

@@ -82,7 +82,7 @@ def test_options_that_contradict_each_other_are_refused(options: ModelOptions, m
 @pytest.mark.parametrize("key", ["sk-proj-\N{HORIZONTAL ELLIPSIS}", "export KEY=sk-1234", "sk-1\nsk-2"])
 def test_what_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(ModelFailed, match="what OPENAI_API_KEY holds is no key") as caught:
+    with pytest.raises(ModelFailed, match="what OPENAI_API_KEY holds is not a key") as caught:
         make_model(ModelOptions(model="m"))
     assert "sk-" not in caught.value.message
 

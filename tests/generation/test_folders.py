@@ -117,7 +117,7 @@ def test_a_link_or_a_pipe_in_the_place_of_a_file_is_not_read(
     file = folder / "relu" / "relu_attempt_2_feedback.txt"
     file.unlink()
     make(file)
-    with pytest.raises(MachineError, match="is no file of this generation any more"):
+    with pytest.raises(MachineError, match="is not a file of this generation any more"):
         heard(folder)
 
 

@@ -63,7 +63,7 @@ def test_it_has_the_key_of_a_model_and_no_other_one(monkeypatch: pytest.MonkeyPa
         ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
         ("pass", "wrote nothing to {output}"),
         ("open(a[1], 'w').write(' \\n')", "wrote nothing to {output}"),
-        ("open(a[1], 'w').truncate(1 << 25)", "an answer of more than 16 MiB is no kernel"),
+        ("open(a[1], 'w').truncate(1 << 25)", "an answer of more than 16 MiB is not a kernel"),
     ],
 )
 def test_how_a_program_fails_is_said(code: str, message: str) -> None:
@@ -88,7 +88,7 @@ DEAF = "import signal; [signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT
 )
 def test_a_program_that_writes_without_end_is_killed_while_it_writes(code: str, arguments: str) -> None:
     begin = time.monotonic()
-    with pytest.raises(ModelFailed, match="an answer of more than 16 MiB is no kernel"):
+    with pytest.raises(ModelFailed, match="an answer of more than 16 MiB is not a kernel"):
         agent(DEAF + code, arguments, seconds=120.0).ask(TALK)
     assert time.monotonic() - begin < 60
 

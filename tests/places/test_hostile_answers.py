@@ -98,7 +98,7 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
         (RUN, {"answers": [*sent(TEXT, cut=4), RESULT]}, "it cannot be unpacked: a piece is cut off"),
         (RUN, {"answers": [*sent(("../run.json", b"{}")), RESULT]}, "holds no run.json"),
         (RUN, {"answers": [{"event": "data", "data": 3}, RESULT]}, "no piece of a file"),
-        (RUN, {"answers": ["x" * (17 << 20)]}, "wrote what is no answer"),
+        (RUN, {"answers": ["x" * (17 << 20)]}, "wrote what is not an answer"),
         (RUN, {"answers": [{"event": "said"}]}, "sent 'said', which was not expected"),
         (RUN, {"answers": []}, "was lost"),
         (DOCTOR, {"answers": [{"event": "result", "value": [3]}]}, "checks[0] is 3, not an object"),

@@ -167,12 +167,12 @@ def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
         return None
     parts = _SHORT.fullmatch(value.content)
     if parts is None:
-        value.refuse(f"{value.content[:40]!r} is no threshold", 'write it like "< 5 %", or off')
+        value.refuse(f"{value.content[:40]!r} is not a threshold", 'write it like "< 5 %", or off')
     operator = next(key for key, sign in OPERATORS.items() if sign == parts[1])
     try:
         number = YamlValue(float(parts[2]), value.line, value.file)
     except ValueError:
-        value.refuse(f"{parts[2]!r} is no number")
+        value.refuse(f"{parts[2]!r} is not a number")
     unit = {"unit": YamlValue(parts[3], value.line, value.file)} if parts[3] else {}
     return {operator: number, **unit}
 
@@ -331,7 +331,7 @@ def _value(node: Any, file: str, yaml: Any) -> YamlValue:
     try:
         content = yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError):
-        here.refuse(f"{node.value[:40]!r} is no plain value", 'as text, in quotes: "..."')
+        here.refuse(f"{node.value[:40]!r} is not a plain value", 'as text, in quotes: "..."')
     if content is not None and not isinstance(content, (bool, int, float, str)):
         content = node.value  # a date is text here
     return YamlValue(content, line, file)

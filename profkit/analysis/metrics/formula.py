@@ -109,7 +109,7 @@ def parse_sum(text: str) -> Sum:
     """Read one sum. Raises ValueError for what is none, or names no counter."""
     text = " ".join(text.split())
     if _SUM.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is no sum of products")
+        raise ValueError(f"{text!r} is not a sum of products")
     terms: list[Term] = []
     sign = 1.0
     for token in text.split():

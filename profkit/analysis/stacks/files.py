@@ -89,7 +89,7 @@ def read_speedscope(path: Path) -> tuple[Stacks, ...]:
     except OSError as error:
         raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise UnreadableReport(f"{path.name} is no speedscope file: {error}") from error
+        raise UnreadableReport(f"{path.name} is not a speedscope file: {error}") from error
     try:
         frames = [_read_frame(entry) for entry in data["shared"]["frames"]]
         return tuple(

@@ -77,14 +77,14 @@ class _WithoutWaiting(io.FileIO):
         """Read into `buffer`. Raises BlockingIOError where nothing is there yet."""
         count = super().readinto(buffer)
         if count is None:
-            raise BlockingIOError(errno.EAGAIN, "it is no regular file", str(self.name))
+            raise BlockingIOError(errno.EAGAIN, "it is not a regular file", str(self.name))
         return count
 
     def readall(self) -> bytes:
         """Read to the end. Raises BlockingIOError where nothing is there yet."""
         content = super().readall()
         if content is None:
-            raise BlockingIOError(errno.EAGAIN, "it is no regular file", str(self.name))
+            raise BlockingIOError(errno.EAGAIN, "it is not a regular file", str(self.name))
         return content
 
 
@@ -95,7 +95,7 @@ def _open(path: str, flags: int) -> int:
 def _not_regular(path: Path | str) -> OSError:
     if os.path.isdir(path):
         return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    return OSError(errno.EINVAL, "it is no regular file", str(path))
+    return OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def _too_large(path: Path | str, most: int) -> OSError:

@@ -397,7 +397,7 @@ def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False, privat
     OSError, and whatever `pieces` raises.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device, which would be replaced
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     # `x`: made anew, so that no link that somebody put there is followed
     with (
         replacing(path) as target,

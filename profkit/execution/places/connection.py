@@ -237,7 +237,7 @@ class Connection:
         message = self._child.read_message(timeout)
         if isinstance(message, bytes) or not isinstance(message.get("event"), str):
             raise PlaceLost(
-                f"{self.place.title} wrote what is no answer: {message!r:.200}", self.place.try_it
+                f"{self.place.title} wrote what is not an answer: {message!r:.200}", self.place.try_it
             )
         self._child.cut_log()
         if message["event"] != "beat":
@@ -353,7 +353,7 @@ class PlaceWorker:
         self._connection.ask({"ask": "run", "data": data, "timeout": timeout})
         message = self._answer("result", "error")
         if not isinstance(message.get("reason", ""), str):
-            raise PlaceLost(f"{self.title} said what is no answer of a job")
+            raise PlaceLost(f"{self.title} said what is not an answer of a job")
         return message
 
     def kill(self) -> None:

@@ -257,11 +257,11 @@ class ReceivedFiles:
         with refused_with(self._title):
             name, data = message.get("name"), message.get("data")
             if not isinstance(name, str) or not isinstance(data, str):
-                raise UnreadableReport("what comes is no piece of a file")
+                raise UnreadableReport("what comes is not a piece of a file")
             try:
                 piece = unpack_piece(base64.b64decode(data, validate=True))
             except ValueError as error:
-                raise UnreadableReport("what comes is no piece of a file") from error
+                raise UnreadableReport("what comes is not a piece of a file") from error
             if name != self._name or not self._seen:
                 self._begin(name)
             self._size, self._total = self._size + len(piece), self._total + len(piece)

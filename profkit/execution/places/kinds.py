@@ -194,7 +194,7 @@ def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
     request = vars(parser.parse_args(list(words)))
     address = request["address"]
     if address != "auto" and not address.removeprefix("ray://").rpartition(":")[2].isdigit():
-        parser.error(f"{address!r} is no address of a cluster: auto, HOST:PORT or ray://HOST:PORT")
+        parser.error(f"{address!r} is not an address of a cluster: auto, HOST:PORT or ray://HOST:PORT")
     kind, gpus = request["accelerator"], request["gpus"]
     gpus = gpus if gpus is not None else 1 if kind else 0
     options = {"num_gpus": gpus, "num_cpus": 0, "accelerator_type": kind}

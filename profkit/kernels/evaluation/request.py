@@ -152,7 +152,7 @@ def _check(options: JudgeSettings) -> None:
                 f"{option} {value:g} is not above 0 and at most {most:,.12g}", f"{option} {default:g}"
             )
     if not 0 <= options.threads <= 4096:
-        raise UsageError(f"--threads {options.threads} is no number of threads", "--threads 1")
+        raise UsageError(f"--threads {options.threads} is not a number of threads", "--threads 1")
 
 
 # ---------------------------------------------------------------- its journal

@@ -270,7 +270,7 @@ def check_about(about: Json, title: str) -> Json:
         return about
     usage = codec.from_plain_data(tuple[str | None, ...], about["usage"], "usage")
     if len(usage) != 2:
-        raise UnreadableReport("usage is no message with its fix")
+        raise UnreadableReport("usage is not a message with its fix")
     return {"usage": list(words_of(title, *usage))}
 
 

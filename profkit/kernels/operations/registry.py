@@ -79,7 +79,7 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
 def _check_name(name: str) -> None:
     """Raise UsageError for a name that a command line cannot hold, or that means another implementation there."""
     if not re.fullmatch(r"[^\s,]([^,]{0,98}[^\s,])?", name) or not name.isprintable():
-        said = f"{ascii(name)[:100]} is no name of an implementation"
+        said = f"{ascii(name)[:100]} is not a name of an implementation"
         raise UsageError(said, "a text of 1 to 100 printable characters without a comma")
     same = next((known for known in implementations() if known.lower() == name.lower()), None)
     if same is not None and (same in _OURS or same != name):

@@ -218,7 +218,7 @@ def _check_timing(options: SweepOptions) -> None:
         if not 0 < value <= LONGEST:
             raise UsageError(f"{option} {value:g} is not a time in seconds", f"{option} {example}")
     if not 0 <= timing.threads <= MAX_THREADS:
-        raise UsageError(f"--threads {timing.threads} is no number of threads", "--threads 1")
+        raise UsageError(f"--threads {timing.threads} is not a number of threads", "--threads 1")
 
 
 def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
@@ -227,7 +227,7 @@ def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
         sizes = _unique(int(word) for word in split_list(text))
         if sizes and min(sizes) > 0:
             return sizes
-    raise UsageError(f"--{axis} {text} is no list of sizes", f"--{axis} 64,128")
+    raise UsageError(f"--{axis} {text} is not a list of sizes", f"--{axis} 64,128")
 
 
 # ---------------------------------------------------------------- what is stored

@@ -147,7 +147,7 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
     except UnicodeDecodeError as error:  # SQLite's own message cannot be decoded
         raise damage_error(path, "its schema cannot be read") from error
     except ValueError as error:  # a null byte in the name
-        raise UsageError(f"{str(path)!r} is no file name: {error}", "--history FILE") from error
+        raise UsageError(f"{str(path)!r} is not a file name: {error}", "--history FILE") from error
 
 
 def _open_checked(path: Path, *, write: bool) -> sqlite3.Connection:
@@ -185,9 +185,9 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 def _refuse_foreign(path: Path) -> None:
     """Raise UnreadableReport for anything but a history, by its header."""
     if not path.is_file():  # asked first: to open a pipe would wait for its writer
-        raise UnreadableReport(f"{path} is no history: it is no regular file", "--history FILE")
+        raise UnreadableReport(f"{path} is not a history: it is not a regular file", "--history FILE")
     if not is_history(path):
-        raise UnreadableReport(f"{path} is no history; it was left as it is", "--history FILE")
+        raise UnreadableReport(f"{path} is not a history; it was left as it is", "--history FILE")
     if path.stat().st_size < 100:
         raise damage_error(path, "it is cut off")
 

@@ -100,7 +100,7 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
     """
     id = id if id is not None else f"{datetime.now():%Y%m%d-%H%M%S}"
     if not id.strip() or clean_name(id) != id:
-        raise UsageError(f"{id!r} is no name of a night", f"--night {clean_name(id)}")
+        raise UsageError(f"{id!r} is not a name of a night", f"--night {clean_name(id)}")
     folder = (config.output / NIGHTS / id).absolute()
     with writing(folder, "output: FOLDER"):
         make_parents(folder)

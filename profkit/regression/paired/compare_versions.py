@@ -173,7 +173,7 @@ def _of_command(text: str, cwd: Path) -> Version:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"{text!r} is no command: {error}") from None
+        raise UsageError(f"{text!r} is not a command: {error}") from None
     if not words:
         raise UsageError("an empty command", "--a 'python a.py' --b 'python b.py'")
     if _OF_A_SHELL.search(text):

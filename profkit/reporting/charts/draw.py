@@ -213,7 +213,7 @@ def number(value: float) -> str:
     nothing.
     """
     if not isfinite(value):
-        raise ValueError(f"{value} is no place on a chart")
+        raise ValueError(f"{value} is not a place on a chart")
     text = f"{value:.1f}"
     short = text[:-2] if text.endswith(".0") else text
     return "0" if short == "-0" else short

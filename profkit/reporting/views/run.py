@@ -128,7 +128,7 @@ def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
         yield "GPU", strong(texts["gpu"].headline)
     if unfinished := unfinished_passes(document):
         of = len(passes_with_object(document))
-        yield "Passes", f"{of - len(unfinished)} of {of} finished; what did not is below"
+        yield "Passes", f"{of - len(unfinished)} of {of} finished; the others are listed below"
     for line in gpu_lines(document):
         yield "Device", line
     if (machine := machine_line(document)) is not None:

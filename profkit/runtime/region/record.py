@@ -77,7 +77,7 @@ def decode_record(data: object) -> RegionRecord:
     record = codec.from_plain_data(RegionRecord, {**plain, "pass_name": plain.get("pass")})
     wrong = any(not t >= 0 for region in record.regions for t in region.seconds) or not record.precision > 0
     if wrong or any(len(span) != 2 or not 0 <= span[0] <= span[1] for span in record.spans):
-        raise UnreadableReport("a time that is no time")
+        raise UnreadableReport("a time that is not a time")
     return record
 
 

@@ -38,7 +38,7 @@ def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Pat
     assert spoken(found["sin"].reason) == "ValueError: no such thing: <script>"
     assert (found["sin"].fault, found["sin"].error_type) == ("raised", "ValueError")
     assert 'raise ValueError("no such thing: <script>")' in found["sin"].traceback
-    assert spoken(found["sqrt"].reason) == "its process wrote what is no answer"
+    assert spoken(found["sqrt"].reason) == "its process wrote what is not an answer"
     assert "has no kernel for ceil.default" in spoken(found["ceil"].reason)
 
 

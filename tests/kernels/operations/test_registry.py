@@ -60,7 +60,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "a,b", "a\nb", "half \udc80", "\x1b[31m", "x" * 101, " mine"])
 def test_what_cannot_be_told_on_a_command_line_is_no_name(name: str) -> None:
-    with pytest.raises(UsageError, match="is no name of an implementation"):
+    with pytest.raises(UsageError, match="is not a name of an implementation"):
         implementation("GELU", name)
 
 

@@ -38,7 +38,7 @@ def test_what_it_prints_is_in_no_document_and_it_may_import_what_lies_beside_it(
         ("import nothing_of_that_name", "cannot be run: ModuleNotFoundError"),
         ("\n", "registers no implementation"),
         (HEAD + "implementation('Conv', 'x')", "there is no operation called 'Conv'"),
-        (HEAD + "implementation('GELU', 'half \\udc80')", "is no name of an implementation"),
+        (HEAD + "implementation('GELU', 'half \\udc80')", "is not a name of an implementation"),
     ],
 )
 def test_what_it_does_instead_is_told(file: Path, body: str | None, said: str) -> None:

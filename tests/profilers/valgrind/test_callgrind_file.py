@@ -137,7 +137,7 @@ def test_a_file_that_was_cut_inside_its_last_totals_is_doubted(tmp_path: Path) -
         ("an underflow", "events: Ir\nfn=f\n1 18446744073708398244\n"),
         ("costs before events", "fn=f\n1 2\n"),
         ("calls without a number", "events: Ir\nfn=f\ncalls=x 1\n1 2\n"),
-        ("prose", "events: Ir\nfn=f\n1 2\nThis is no profile at all\n"),
+        ("prose", "events: Ir\nfn=f\n1 2\nThis is not a profile at all\n"),
         ("a million events", "events: " + "e " * 1_000_000 + "\nfn=f\n1 2\n"),
         ("an endless line", "events: Ir\nfn=" + "f" * 5_000_000),
     ],

@@ -73,7 +73,7 @@ def test_what_is_no_history_is_refused(tmp_path: Path, make: Callable[[Path], ob
     path = tmp_path / "it's a history.sqlite"
     make(path)
     fault = refused(path)
-    assert "is no history" in fault.message
+    assert "is not a history" in fault.message
     assert fault.exit_code == 2
 
 

@@ -38,11 +38,11 @@ def test_a_series_is_read_however_it_is_written(tmp_path: Path, content: str, va
     [
         (b"", "holds no value"),
         (b"seconds\n", "holds no value"),
-        (b"SQLite format 3\0\1\2", "line 1: .* is no number"),
-        (b'{"change_points": [1]}', "is no number"),
-        (b"1\n2\nthree\n4\n", "line 3: 'three' is no number"),
-        (b"index,value\n0,1\n", "line 1: 'index,value' is no number"),
-        (b"1_000\n2\n", "line 1: '1_000' is no number"),
+        (b"SQLite format 3\0\1\2", "line 1: .* is not a number"),
+        (b'{"change_points": [1]}', "is not a number"),
+        (b"1\n2\nthree\n4\n", "line 3: 'three' is not a number"),
+        (b"index,value\n0,1\n", "line 1: 'index,value' is not a number"),
+        (b"1_000\n2\n", "line 1: '1_000' is not a number"),
     ],
 )
 def test_what_is_no_series_is_refused_in_words(tmp_path: Path, content: bytes, said: str) -> None:

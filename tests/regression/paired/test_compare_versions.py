@@ -69,7 +69,7 @@ def test_a_candidate_that_never_ends_is_ended_after_ten_times_its_baseline(
         (["--head", "main", "--", "true"], "needs a version to compare with"),
         (["one"], "two runs or reports, but got 1"),
         (["python", "bench.py", "--", "x"], "two runs or reports, but got 3"),
-        (["--a", "'", "--b", "true"], "is no command"),
+        (["--a", "'", "--b", "true"], "is not a command"),
         (["--a", " ", "--b", "true"], "an empty command"),
         (["--a", "absent-program", "--b", "true"], "absent-program"),
         (["--base", "main", "--floor", "x", "--", "true"], "--floor"),

@@ -444,7 +444,7 @@ class KernelProcess:
         Raises WorkerEnded.
         """
         self.kill()
-        raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
+        raise WorkerEnded(JobStatus.crash, "its process wrote what is not an answer")
 
     def _stop(self) -> None:
         """Stop the process and whatever it has started. Raises WorkerEnded where that cannot be done."""

@@ -22,7 +22,7 @@ def load_module(path: Path, name: str) -> ModuleType:
 
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise LoadError(f"{path} is no file of Python")
+        raise LoadError(f"{path} is not a file of Python")
     module = importlib.util.module_from_spec(spec)
     beside = str(path.parent)
     before = set(sys.modules)

@@ -127,7 +127,7 @@ def operation_name(op: Any) -> str:
     elif isinstance(op, torch._ops.OpOverloadPacket):
         op = op._qualified_op_name
     if not isinstance(op, str):
-        raise UsageError(f"{op!r:.80} is no operation", "torch.ops.aten.relu.default, or its name")
+        raise UsageError(f"{op!r:.80} is not an operation", "torch.ops.aten.relu.default, or its name")
     return name_meaning(op).main
 
 
