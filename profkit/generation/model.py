@@ -252,4 +252,6 @@ def _read(path: Path) -> str:
 def _check_size(path: Path) -> None:
     with contextlib.suppress(OSError):
         if path.stat().st_size > MAX_BYTES:
-            raise ModelFailed(f"an answer of more than {MAX_BYTES >> 20} MiB is not a kernel", permanent=False)
+            raise ModelFailed(
+                f"an answer of more than {MAX_BYTES >> 20} MiB is not a kernel", permanent=False
+            )

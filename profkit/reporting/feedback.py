@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from profkit.analysis.evaluation.scores import slowness
 from profkit.analysis.evaluation.witnesses import DECOY_SHARE
-from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
+from profkit.core.formatting import format_figures, format_percent, format_quantity, percent_text, plural
 from profkit.core.types import UNDECIDED, Fact, Insight, Speedup, TestResult
 from profkit.reporting.facts import fact_text
 
@@ -244,7 +244,7 @@ def _limits(kernel: JudgedKernel) -> Iterator[str]:
         yield f"- Limited by: {_named(fact_text(kernel.limit))}."
     for insight in kernel.insights[:SHOWN_INSIGHTS]:
         gain = insight.gain
-        at_most = f" At most {format_percent(100 * gain.at_most)} % of {gain.of} can be won." if gain else ""
+        at_most = f" It could save up to {percent_text(100 * gain.at_most)} of {gain.of}." if gain else ""
         said = _named(f"{insight.evidence}. {insight.change}")
         yield f"- **{insight.title}**{_place(kernel, insight)}: {said}{at_most}"
 

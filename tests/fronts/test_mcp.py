@@ -116,7 +116,7 @@ def test_faults_come_with_the_line_that_fixes_them(tmp_path: Path) -> None:
                 ("doctor", {"backend": "abacus"}, "abacus"),
                 ("compare", {"command": ["python", "app.py"]}, '"fix": "base: \\"HEAD~1\\"; or, as a trial'),
                 ("compare", {"command": ["python", "app.py"], "budget": 0}, "0 s is not above 0"),
-                ("compare", {"command": ["python", "app.py"], "floor": "x"}, "no share below 100 %"),
+                ("compare", {"command": ["python", "app.py"], "floor": "x"}, "not a share below 100 %"),
                 ("profile", {"command": ["python", "app.py"], "budget": -1}, "-1 s is not above 0"),
             ):
                 answer = await client.call_tool(tool, arguments)

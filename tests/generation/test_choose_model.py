@@ -68,10 +68,10 @@ def test_without_a_key_the_way_to_give_one_is_said(options: ModelOptions, messag
         (ModelOptions(command="agent '{prompt}"), "no closing quotation"),
         (ModelOptions(base_url="http://localhost:8000"), "name the model"),
         (ModelOptions(key_env="MY_KEY", model="m"), "does not say who is asked"),
-        (ModelOptions(base_url="localhost:8000", model="m"), "no address of a server"),
-        (ModelOptions(base_url="http://host:port/v1", model="m"), "no address of a server"),
-        (ModelOptions(base_url="http://[host", model="m"), "no address of a server"),
-        (ModelOptions(base_url="http://host/v1?version=2", model="m"), "no address of a server"),
+        (ModelOptions(base_url="localhost:8000", model="m"), "not an address of a server"),
+        (ModelOptions(base_url="http://host:port/v1", model="m"), "not an address of a server"),
+        (ModelOptions(base_url="http://[host", model="m"), "not an address of a server"),
+        (ModelOptions(base_url="http://host/v1?version=2", model="m"), "not an address of a server"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options: ModelOptions, message: str) -> None:

@@ -100,7 +100,7 @@ def test_a_correct_kernel_gets_its_speed_its_limit_and_the_change_that_wins_most
     assert "0.500 times as fast as PyTorch (0.480 to 0.520): SLOWER; 2.00 µs, PyTorch 1.00 µs" in text
     assert "the hardware allows 500 ns" in text
     assert "**Launch more blocks**, line 6: `relu_kernel[(4,)](x, y)`: the grid of 4 blocks" in text
-    assert "At most 90.0 % of the GPU time can be won." in text
+    assert "It could save up to 90 % of the GPU time." in text
     assert text.rstrip().endswith("The lowest speed-up is that of `((T([8], f32),), {})`.")
 
 

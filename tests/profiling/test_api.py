@@ -115,9 +115,7 @@ def test_a_run_is_saved_without_what_no_pass_leaves_and_no_link_is_followed(
     os.mkfifo(artifacts / "tracemalloc.json")
     saved = profkit.load(folder).save(tmp_path / "saved")
     assert [path.name for path in (saved / "artifacts").rglob("*")] == ["stacks.jsonl"]
-    assert "4 entries of artifacts/ are not copied here" in (saved / "report.md").read_text().replace(
-        "\\", ""
-    )
+    assert "4 entries of artifacts/ are not copied" in (saved / "report.md").read_text().replace("\\", "")
     shutil.rmtree(artifacts)
     artifacts.symlink_to(tmp_path / "outside")
     assert list((profkit.load(folder).save(tmp_path / "again") / "artifacts").iterdir()) == []

@@ -139,7 +139,7 @@ def test_the_program_that_a_shell_waits_for_is_looked_at(tmp_path: Path, line: s
     document = document_in(tmp_path)
     assert document.hot_spots[0].where.function == "work"
     assert document.workload.name == "app"
-    assert f"Process {shell} is sh and waits for its child" in " ".join(spoken_lines(document.notes))
+    assert f"Process {shell} is sh and only waits for its child" in " ".join(spoken_lines(document.notes))
 
 
 @needs_py_spy
@@ -180,7 +180,7 @@ def test_a_program_of_machine_code_below_a_shell_is_looked_at(tmp_path: Path) ->
     assert done.code == 0, done.err
     document = document_in(tmp_path)
     assert Path(document.workload.command[0]).name in ("yes", "coreutils")
-    assert f"Process {shell} is sh and waits for its child" in " ".join(spoken_lines(document.notes))
+    assert f"Process {shell} is sh and only waits for its child" in " ".join(spoken_lines(document.notes))
 
 
 @needs_py_spy

@@ -47,7 +47,7 @@ def test_a_workload_seems_marked_by_what_it_imports_and_not_by_where_it_lies(
         (("python", "plain.py"), None),
         (("python", "-c", "import cupy"), "its program names cupy"),
         (("torchrun", "--nproc-per-node", "2", "plain.py"), "torchrun starts it"),
-        (("./made-with-cuda",), "made-with-cuda holds .nv_fatbin"),
+        (("./made-with-cuda",), "made-with-cuda contains .nv_fatbin"),
         (("./script-about-cuda",), None),
         (("true",), None),
     ],

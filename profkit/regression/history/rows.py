@@ -222,7 +222,9 @@ POINT_COLUMNS = "series, entry, value, low, high, quality, doubt"
 def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
     """Return the cells of POINT_COLUMNS. Raises UsageError for a value that is not finite."""
     if not math.isfinite(value.value):
-        raise UsageError(f"{value.key.metric} of {value.key.workload} is {value.value}, which is not a number")
+        raise UsageError(
+            f"{value.key.metric} of {value.key.workload} is {value.value}, which is not a number"
+        )
     low, high = _finite_or_none(value.low), _finite_or_none(value.high)
     return series, entry, float(value.value), low, high, value.quality, _cell(value.doubt)
 

@@ -113,7 +113,7 @@ def test_a_workloads_own_section_wins_and_that_of_another_does_nothing(tmp_path:
         ("targets:\n\tipc: 5", "line 2: no YAML"),
         ("a: 1\n---\nb: 2", "no YAML"),
         ("targets: !!python/object/apply:os.system [echo]", "must be a mapping"),
-        ("targets:\n  ipc: !!python/name:os.system x", "no plain value"),
+        ("targets:\n  ipc: !!python/name:os.system x", "not a plain value"),
         ("a: &a [x]\nb: [*a, *a]", "line 2: aliases"),
         ("targets: " + "[" * 1_000_000, "nested too deeply|no YAML"),
         ("targets: " + "{a: " * 200_000, "nested too deeply|no YAML"),

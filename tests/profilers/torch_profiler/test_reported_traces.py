@@ -153,7 +153,7 @@ def test_kernels_without_a_time_are_not_said_to_be_missing(tmp_path: Path, wrong
     lost = [{**one, **wrong} if one["cat"] == "kernel" else one for one in ordinary()]
     told = notes_of(read(trace(tmp_path, lost)))
     assert "4 kernels and copies are in the trace, all with impossible times" in told
-    assert "holds no kernel" not in told
+    assert "contains no kernel" not in told
 
 
 @pytest.mark.parametrize("wrong", [{"ts": 0, "dur": 0}, {"dur": -1}])

@@ -65,7 +65,7 @@ def test_a_function_that_is_called_more_is_the_reason_and_no_slower_instrument_r
     assert "sorted is called 80" in spoken(cause)
     assert spoken(cause).endswith("from parse (program.py:2).")
     assert (found.blamed[0].line, found.blamed[0].text) == (3, "return sorted(words)[0]")
-    assert any("were left out" in note for note in spoken_lines(found.notes))
+    assert any("were skipped" in note for note in spoken_lines(found.notes))
     assert found.functions == ()
     assert all(change.unit != "s" or change.baseline.groups for change in found.changes)
 
