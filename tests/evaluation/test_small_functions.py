@@ -150,8 +150,8 @@ def test_the_cpu_takes_the_place_of_cuda_only_where_that_is_not_there(
 @pytest.mark.parametrize(
     ("size", "dtype", "stride", "said"),
     [
-        ([2], torch.quint8, None, "no dtype"),
-        ([2], "f17", None, "no dtype"),
+        ([2], torch.quint8, None, "not a dtype"),
+        ([2], "f17", None, "not a dtype"),
         ([-1], torch.float32, None, "no stride"),
         ([2, 2], torch.float32, [1], "no stride"),
         ([2], torch.float32, [-1], "no stride"),

@@ -83,7 +83,7 @@ def test_a_line_that_is_damaged_is_passed_over(tmp_path: Path, bad: bytes) -> No
 @pytest.mark.parametrize("content", ["", "{}", "not json\n", '{"schema": "made-up/2"}\n', "\x00\x01\n"])
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / FORMAT.file).write_text(content)
-    with pytest.raises(UnreadableReport, match="no journal of a trial"):
+    with pytest.raises(UnreadableReport, match="not a journal of a trial"):
         journals.open_journal(tmp_path, FORMAT, {})
     with pytest.raises(UnreadableReport, match="there is no trial in"):
         journals.read_journal(tmp_path / "none", FORMAT)

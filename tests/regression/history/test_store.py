@@ -108,7 +108,7 @@ def test_a_value_is_kept_to_its_last_bit(history: History, number: float) -> Non
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_refused_and_leaves_nothing(history: History, number: float) -> None:
-    with pytest.raises(UsageError, match="no number"):
+    with pytest.raises(UsageError, match="not a number"):
         history.add(entry(1, value(number=number)))
     assert history.entries() == ()
 

@@ -63,7 +63,7 @@ def test_a_name_is_cut_in_its_middle_to_the_room_there_is() -> None:
 def test_what_is_no_number_is_no_place() -> None:
     assert number(-0.01) == "0"
     assert number(2.96) == "3"
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="not a place"):
         number(float("nan"))
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="not a place"):
         curve([(0, float("inf"))], "line")
