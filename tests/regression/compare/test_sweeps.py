@@ -65,7 +65,7 @@ def test_cases_that_lost_their_time_leave_it_open() -> None:
     found = compare(sweep(base), sweep(less))
     assert found.outcome == "ambiguous"
     assert f"CUDA: {gone[0].name}" in spoken(found)
-    assert "once more" in (spoken(found.fix) or "")
+    assert "run these cases again" in (spoken(found.fix) or "")
     broken_off = compare(sweep(base), sweep(less, complete=False))
     assert "no time in the candidate" not in spoken(broken_off)
 

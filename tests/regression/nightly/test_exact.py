@@ -43,7 +43,7 @@ def test_four_per_cent_more_instructions_than_the_base_fail_the_first_night(
     bad = counted(place, "1041")
     code, workload, instructions = night(place, "a", "instructions")
     assert (code, instructions["outcome"], instructions["code"]) == (1, "regressed", "exact")
-    assert told(workload, "instructions") == f"+4.1 % beside {good[:12]}, exact"
+    assert told(workload, "instructions") == f"+4.1 % compared with {good[:12]}, exact"
     assert (instructions["good_commit"], instructions["commit"]) == (good, bad)
     assert told(workload).startswith("instructions: ")
     assert len(simulated) == 4  # tonight's and the base's, and as it fails the night each once more
