@@ -226,11 +226,7 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     if len([one for one in threads.hotspots if one.own >= BUSY * threads.total]) < 2:
         return None  # nobody works meanwhile
-    asked = sum(
-        one.calls or 0
-        for one in calls_from(document, spot)
-        if one.callee and one.callee.function == spins[0].name
-    )
+    asked, seconds = _questions(document, spot, spins[0].name)
     here = (spot.where.file, spot.where.function)
     lines = [
         one
@@ -239,7 +235,8 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
         or any(here == (each.file, each.function) for each in one.callers[:1])
     ]
     idle = _idle_lines(lines, sampled, here)
-    if idle is None and spins[0].name and not _mostly_asks(document, spot, spins[0].name):
+    ran = sum(one.main_cpu + one.other_cpu for one in lines)
+    if idle is None and spins[0].name and not _mostly_asks(document, spot, asked, seconds, ran):
         return None
     # The interpreter runs one thread at a time: what the loop takes, another thread could have.
     taken = sum(one.main_cpu + one.other_cpu for one in idle or lines) / sampled.cpu
@@ -290,12 +287,24 @@ def _idle_lines(
     return spins if nothing > FOUND_NOTHING * asks and found < asks / 2 else None
 
 
-def _mostly_asks(document: RunDocument, spot: CodeSpot, name: str) -> bool:
-    """Return whether the loop turns so fast that it can do nothing else but ask."""
-    own = counted_function(document, last_name(spot.where.function or ""), (with_slashes(spot.where.file),))
+def _questions(document: RunDocument, spot: CodeSpot, name: str) -> tuple[int, float]:
+    """Return how often the place asked under cProfile, and seconds of that: how often anyone did, where that is unknown.
+
+    From Python 3.12 on cProfile takes the calls of all threads for those of one: its callers are mixed up, its counts
+    are not. A loop that does nothing but ask is then the one that asked.
+    """
     edges = [one for one in calls_from(document, spot) if one.callee and one.callee.function == name]
     asked, seconds = sum(one.calls or 0 for one in edges), sum(one.total or one.own for one in edges)
-    whole = (own.total or own.own) if own is not None else 0.0
+    whole = counted_function(document, name, ("",)) if name else None
+    if asked < SPINS and whole is not None and (whole.calls or 0) >= SPINS:
+        return whole.calls or 0, whole.total or whole.own
+    return asked, seconds
+
+
+def _mostly_asks(document: RunDocument, spot: CodeSpot, asked: int, seconds: float, ran: float) -> bool:
+    """Return whether the loop turns so fast that it can do nothing else but ask; it `ran` so long in the samples."""
+    own = counted_function(document, last_name(spot.where.function or ""), (with_slashes(spot.where.file),))
+    whole = max((own.total or own.own) if own is not None else 0.0, ran)
     return asked >= SPINS and whole < EACH_SPIN * asked and seconds >= ASKING * whole
 
 

@@ -328,6 +328,25 @@ def test_a_loop_that_was_never_seen_to_run_is_not_said_to_spin() -> None:
     assert not said(0.0)  # a clock that does not tell the threads' time
 
 
+def test_a_loop_whose_questions_are_counted_to_another_threads_function_is_said_to_spin() -> None:
+    code = line_code("def follow(thread):\n    while thread.is_alive():\n        pass\n", 3)
+    spot = HotSpot(0.9, 0.9, "python", Place(function="follow", file="/app/work.py", line=3), code=code)
+    threads = Profile("", "s", 1.0, (Hotspot("main", 0.5), Hotspot("worker", 0.5)), "sampled-threads")
+    sampled = SampledTime(1.0, 1.0, lines=(LineSamples("follow", "/app/work.py", 3, 0.5, 0.5),))
+
+    def said(questions: int) -> bool:
+        # as cProfile of Python 3.12 writes it: `follow` called once, for no time, and is_alive by the worker
+        follow = Hotspot("follow", 0.0, 0.0, 1, "/app/work.py", 1)
+        alive = Hotspot("is_alive", 0.4, 0.45, questions, "/lib/python3.12/threading.py", 1)
+        counted = Profile("", "s", 1.0, (alive, follow), "own-time")
+        calls = Profile("", "s", 1.0, (), "program-calls")
+        document = replace(documents.empty(), sampled=(sampled,), profiles=(threads, counted, calls))
+        return spinning(document, spot) is not None
+
+    assert said(90_000)
+    assert not said(4_000)  # more than 0.1 ms for each: what it asks may take that long
+
+
 # ---------------------------------------------------------------- libraries that are not installed with profkit
 
 PANDAS = "/venv/lib/python3.11/site-packages/pandas/core/indexes/base.py"
