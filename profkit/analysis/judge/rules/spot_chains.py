@@ -288,7 +288,7 @@ def _idle_lines(
 
 
 def _questions(document: RunDocument, spot: CodeSpot, name: str) -> tuple[int, float]:
-    """Return how often the place asked under cProfile, and seconds of that: how often anyone did, where that is unknown.
+    """Return how often the place asked under cProfile, and seconds of it: how often anyone did, where that is unknown.
 
     From Python 3.12 on cProfile takes the calls of all threads for those of one: its callers are mixed up, its counts
     are not. A loop that does nothing but ask is then the one that asked.

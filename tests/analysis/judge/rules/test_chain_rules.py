@@ -330,7 +330,7 @@ def test_a_loop_that_was_never_seen_to_run_is_not_said_to_spin() -> None:
 
 def test_a_loop_whose_questions_are_counted_to_another_threads_function_is_said_to_spin() -> None:
     code = line_code("def follow(thread):\n    while thread.is_alive():\n        pass\n", 3)
-    spot = HotSpot(0.9, 0.9, "python", Place(function="follow", file="/app/work.py", line=3), code=code)
+    spot = CodeSpot(0.9, 0.9, "python", Place(function="follow", file="/app/work.py", line=3), code=code)
     threads = Profile("", "s", 1.0, (Hotspot("main", 0.5), Hotspot("worker", 0.5)), "sampled-threads")
     sampled = SampledTime(1.0, 1.0, lines=(LineSamples("follow", "/app/work.py", 3, 0.5, 0.5),))
 
