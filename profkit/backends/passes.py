@@ -309,7 +309,7 @@ class AllocationsPass(PythonPass):
 
 # Runs of a program that marks nothing; the processor seconds that they take together at least; what further runs may
 # take where these are there, so that the first answer comes within 2 T + 3 s; and what all may on a busy machine.
-MAX_RUNS, SHORT_SECONDS, MORE_SECONDS, BUSY_SECONDS = 15, 2.4, 2.2, 4.5
+MAX_RUNS, SHORT_SECONDS, MORE_SECONDS, BUSY_SECONDS = 15, 2.4, 1.8, 4.5
 
 
 def sampled_runs(plain: float, own: float) -> int:

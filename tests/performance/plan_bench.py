@@ -1,6 +1,6 @@
 """How near a plan's estimates are to what the passes take, and what a whole run takes. Linux; g++ for two programs.
 
-    python tests/performance/plan_bench.py [--keep FOLDER] [--backend cuda] [PROGRAM ...]
+    python tests/performance/plan_bench.py [--keep FOLDER] [--backend cuda] [--depth quick] [PROGRAM ...]
 
 Ten programs of different kinds. For each: T, the plain run by hand; the seconds until the first answer stands on the
 screen (aim: 2 T + 3) and until the end (aim: 5 T + 10 where T is 2 to 5 s); and of each pass what was estimated, what
@@ -135,7 +135,7 @@ def by_hand(command: tuple[str, ...]) -> float:
 
 
 def profile(
-    command: tuple[str, ...], output: Path, backend: str
+    command: tuple[str, ...], output: Path, backend: str, depth: str
 ) -> tuple[float, float | None, dict[str, object]]:
     """Return the wall seconds of a profile, those until its first answer (None: none was given), and its run.json."""
     begin, first = time.perf_counter(), None
@@ -146,6 +146,8 @@ def profile(
         "profile",
         "--backend",
         backend,
+        "--depth",
+        depth,
         "--output",
         str(output),
         "--",
@@ -192,6 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", type=Path, help="leave the runs in this folder")
     parser.add_argument("--backend", choices=tuple(AIMS), default="cpu")
+    parser.add_argument("--depth", choices=("quick", "standard", "full"), default="standard")
     parser.add_argument("program", nargs="*", help=f"some of {', '.join(NAMES)}, or files")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -203,7 +206,8 @@ def main() -> None:
                 print(f"{name}: no compiler is here")
                 continue
             plain = by_hand(command)
-            taken, first, document = profile(command, folder / f"runs-{Path(name).stem}", options.backend)
+            output = folder / f"runs-{Path(name).stem}"
+            taken, first, document = profile(command, output, options.backend, options.depth)
             answer = f"{first:5.1f} s" if first is not None else "none"
             aims = [(factor, add, factor * plain + add) for factor, add in AIMS[options.backend]]
             (early, late) = (f"{factor:g} T + {add} is {aim:.1f}" for factor, add, aim in aims)
