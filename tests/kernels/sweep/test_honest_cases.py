@@ -96,7 +96,7 @@ def test_what_does_not_compute_in_its_call_is_wrong_though_its_first_result_was_
             "wrong after it was timed, with other numbers in x: the value at"
         )
         assert (found[name].median, found[name].samples, found[name].seconds) == (None, 0, ())
-    assert spoken(found["lazy"].reason) == "it gives a Lazy instead of a plain tensor"
+    assert spoken(found["lazy"].reason) == "it returns a Lazy instead of a plain tensor"
 
 
 def test_a_gradient_that_was_computed_before_is_wrong() -> None:
