@@ -16,7 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
-from profkit.analysis.hot_spots import imported_lines, is_met_for_others
+from profkit.analysis.hot_spots.python import imported_lines
+from profkit.analysis.hot_spots.rows import is_met_for_others
 from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.passed_lines import has_slow_call, is_of_line, passed_lines, takes_long

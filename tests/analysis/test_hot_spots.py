@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from profkit.analysis.account.host import host_account
-from profkit.analysis.hot_spots import hot_spots, imported_lines
+from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.hot_spots.python import imported_lines
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (

@@ -13,7 +13,7 @@ from dataclasses import replace
 from profkit.analysis.account.iteration import growth_of, repetitions, share_inside, step_of
 from profkit.analysis.account.rows import with_rest
 from profkit.analysis.function_names import called_name
-from profkit.analysis.hot_spots import waits_for_xla
+from profkit.analysis.hot_spots.rows import waits_for_xla
 from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, forms_of, numpy_operations
 from profkit.analysis.stacks.line_counts import count_of
 from profkit.analysis.summaries.host import is_disturbed, scope_of

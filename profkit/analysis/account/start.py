@@ -7,7 +7,7 @@ from itertools import islice
 
 from profkit.analysis.account.step_places import dispatching_lines, leads_from_step
 from profkit.analysis.evidence import evidence_of
-from profkit.analysis.hot_spots import MIN_SHARE
+from profkit.analysis.hot_spots.rows import MIN_SHARE
 from profkit.core.types import Account, AccountRow, RunDocument
 
 MAX_PARTS = 3

@@ -13,7 +13,8 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from profkit.analysis.function_names import called_name, place_name
-from profkit.analysis.hot_spots import DOES, RUNS_CODE, is_below, outer_spots
+from profkit.analysis.hot_spots import DOES, RUNS_CODE
+from profkit.analysis.hot_spots.python import is_below, outer_spots
 from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
