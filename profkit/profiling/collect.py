@@ -16,7 +16,7 @@ from profkit.analysis.stacks.line_counts import lines_to_count
 from profkit.analysis.summaries.host import time_split
 from profkit.analysis.summaries.memory import memory_series
 from profkit.analysis.summaries.metal import merge_metal_traces
-from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
+from profkit.analysis.timeline.joined_recordings import with_compiled_lines, with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun, head_of
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError

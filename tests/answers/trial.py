@@ -205,7 +205,7 @@ def judge_recorded(truths: TruthSet, name: str, folder: Path) -> Outcome:
 
 def recorded_document(truths: TruthSet, name: str, folder: Path) -> RunDocument:
     """A recorded run as it is judged today. Its files may be compressed."""
-    from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
+    from profkit.analysis.timeline.joined_recordings import with_compiled_lines, with_operations
     from profkit.backends import PassFindings
     from profkit.backends.cuda.program_source import with_definitions
     from profkit.backends.cuda.run import add_launchers

@@ -14,8 +14,8 @@ from profkit.analysis.evidence import evidence_of, launching_lines, main_operati
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.analysis.timeline.origins import plain_operation
 from profkit.analysis.timeline.products import operand_type, tensor_peak
+from profkit.analysis.timeline.range_names import plain_operation
 from profkit.analysis.timeline.records import COMPILATION
 from profkit.core.types import (
     NOWHERE,

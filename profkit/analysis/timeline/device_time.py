@@ -9,8 +9,8 @@ from typing import Any
 
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.timeline.kernel_sums import Durations
-from profkit.analysis.timeline.origins import TimeWindows
 from profkit.analysis.timeline.records import Columns
+from profkit.analysis.timeline.time_windows import TimeWindows
 from profkit.core.types import Communication, DeviceCommunication, HostPauses, Kernel
 
 _NEVER = 1 << 62

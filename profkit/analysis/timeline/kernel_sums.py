@@ -11,15 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from profkit.analysis.timeline.origins import (
-    OriginIndex,
-    SourceLine,
-    TimeWindows,
-    range_meaning,
-    with_operation,
-)
+from profkit.analysis.timeline.joined_recordings import with_operation
+from profkit.analysis.timeline.origins import OriginIndex
 from profkit.analysis.timeline.products import growing_rows
+from profkit.analysis.timeline.range_names import SourceLine, range_meaning
 from profkit.analysis.timeline.records import Columns, Range, Tables, TransferKind
+from profkit.analysis.timeline.time_windows import TimeWindows
 from profkit.core.types import ApiCall, GpuLine, GpuTrace, Kernel, KernelTime, Transfer
 
 if TYPE_CHECKING:

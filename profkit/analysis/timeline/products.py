@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from profkit.analysis.kernel_names.owner import kernel_owner
-from profkit.analysis.timeline.origins import LaunchOrigin, SourceLine
+from profkit.analysis.timeline.origins import LaunchOrigin
+from profkit.analysis.timeline.range_names import SourceLine
 from profkit.core.types import RUN, Gpu, GpuTrace, KernelTime, Reading, Source
 
 # FLOP/s with 16-bit operands and without sparsity, by NVIDIA's data sheets; the first that is in the name counts.

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.timeline.origins import EVER, TimeWindows, is_region
+from profkit.analysis.timeline.range_names import is_region
 from profkit.analysis.timeline.records import TRANSFER, Range, Spool
 from profkit.analysis.timeline.steady import SteadyPart, find_steady
+from profkit.analysis.timeline.time_windows import EVER, TimeWindows
 from profkit.core.types import TimelineKind
 
 MIN_REPEATS = 3  # of what repeats: two alike may be chance

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from profkit.analysis.timeline.host_calls import CALL_KINDS, HostTime, call_kind
+from profkit.analysis.timeline.joined_recordings import MODULE
 from profkit.analysis.timeline.marks import (
     FINE,
     LabelTable,
@@ -16,15 +17,9 @@ from profkit.analysis.timeline.marks import (
     finished_lane,
     lane_of,
 )
-from profkit.analysis.timeline.origins import (
-    MODULE,
-    OriginIndex,
-    SourceLine,
-    is_region,
-    range_meaning,
-    region_name,
-)
+from profkit.analysis.timeline.origins import OriginIndex
 from profkit.analysis.timeline.placed import placed_idle
+from profkit.analysis.timeline.range_names import SourceLine, is_region, range_meaning, region_name
 from profkit.analysis.timeline.records import TRANSFER, Columns, Range, Recording, Spool
 from profkit.analysis.timeline.shown_part import ShownPart
 from profkit.core.types import ActivityBins, MarkKind, MarkLabel, Timeline

@@ -9,14 +9,11 @@ from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
 from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
-from profkit.analysis.timeline.origins import (
-    OriginIndex,
-    RangePaths,
-    SourceLine,
-    TimeWindows,
-    range_meaning,
-)
+from profkit.analysis.timeline.origins import OriginIndex
+from profkit.analysis.timeline.range_names import SourceLine, range_meaning
+from profkit.analysis.timeline.range_paths import RangePaths
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording, distinct_pairs
+from profkit.analysis.timeline.time_windows import TimeWindows
 from profkit.analysis.timeline.work_sums import WorkSums, multiplies
 from profkit.core.types import ApiCall, GpuLine, GpuOperation, GpuRange, GpuTrace, Kernel, KernelTime
 

@@ -14,20 +14,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from profkit.analysis.kernel_names.owner import is_tuning_kernel, kernel_owner
-from profkit.analysis.timeline.origins import (
-    EVER,
-    MODULE,
-    TimeWindows,
-    marked_windows,
-    merge_intervals,
-    range_meaning,
-)
+from profkit.analysis.timeline.joined_recordings import MODULE
 from profkit.analysis.timeline.phases import LaunchClues
+from profkit.analysis.timeline.range_names import range_meaning
 from profkit.analysis.timeline.records import TRANSFER, Columns, Range, Recording, Spool
 from profkit.analysis.timeline.shown_part import choose_part, launches_of
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.step_record import build_timeline
 from profkit.analysis.timeline.sums import TraceSums
+from profkit.analysis.timeline.time_windows import EVER, TimeWindows, marked_windows, merge_intervals
 from profkit.core.types import Fact, GpuLoop, GpuTrace, Kernel, Timeline
 
 

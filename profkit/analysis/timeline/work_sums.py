@@ -12,7 +12,8 @@ from profkit.analysis.kernel_names.owner import computes_products
 from profkit.analysis.necessary_work.calls import type_of_kernel
 from profkit.analysis.necessary_work.formulas import necessary_work
 from profkit.analysis.necessary_work.work import NecessaryWork
-from profkit.analysis.timeline.origins import LaunchOrigin, OriginIndex, SourceLine
+from profkit.analysis.timeline.origins import LaunchOrigin, OriginIndex
+from profkit.analysis.timeline.range_names import SourceLine
 from profkit.analysis.timeline.records import Columns, distinct_pairs
 from profkit.core.types import GpuOperation, Kernel, SourcePlace
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.timeline.origins import merge_intervals
+from profkit.analysis.timeline.time_windows import merge_intervals
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded
 from profkit.core.types import CodeLine, Hotspot, Profile

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.kernel_names.owner import is_tuning_kernel
-from profkit.analysis.timeline.origins import merge_intervals
 from profkit.analysis.timeline.records import COMPILATION, Collected, Range, Recording, TransferKind
+from profkit.analysis.timeline.time_windows import merge_intervals
 from profkit.analysis.timeline.trace import build_ordered_trace
 from profkit.core.types import Fact, Kernel, MemoryKind, Report
 from profkit.profilers.chrome.reading import (

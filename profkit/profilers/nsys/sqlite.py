@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from profkit.analysis.timeline.origins import region_name
+from profkit.analysis.timeline.range_names import region_name
 from profkit.analysis.timeline.records import Columns, Range, Recording, Tables
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport

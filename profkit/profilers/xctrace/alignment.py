@@ -26,15 +26,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.analysis.timeline.origins import merge_intervals
+from profkit.analysis.timeline.time_windows import merge_intervals
 from profkit.core.types import Fact
-from profkit.profilers.xctrace.metal_tables import (
-    ACTIVE,
-    INTERVALS,
-    STATES,
-    UNKNOWN_LATENCY,
-    MetalTableSet,
-)
+from profkit.profilers.xctrace.metal_tables import ACTIVE, INTERVALS, STATES, UNKNOWN_LATENCY, MetalTableSet
 from profkit.profilers.xctrace.spans import IntervalSet, empty_spans, spans_of, union
 from profkit.profilers.xctrace.toc import Process, TraceRun, is_same_process, process_label
 from profkit.runtime.region.mps import MARK

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.origins import with_operations
+from profkit.analysis.timeline.joined_recordings import with_operations
 from profkit.analysis.timeline.products import operand_type, tensor_peak
 from profkit.core.types import Gpu, GpuOperation, GpuTrace
 from profkit.profiling.summarize import summarize_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.analysis.timeline.origins import operation_text
+from profkit.analysis.timeline.range_names import operation_text
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.types import SourcePlace

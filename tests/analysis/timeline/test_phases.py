@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.timeline.origins import EVER
 from profkit.analysis.timeline.phases import LaunchClues
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.steady import SteadyPart, find_steady
+from profkit.analysis.timeline.time_windows import EVER
 from profkit.analysis.timeline.trace import build_trace, launched_programs
 from profkit.core.types import GpuLoop, GpuTrace, TimeSplit
 from profkit.profiling.summarize import judge_document

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from profkit.analysis.timeline.joined_recordings import with_operations
 from profkit.analysis.timeline.marks import MAX_MARKS, Marks
-from profkit.analysis.timeline.origins import with_operations
 from profkit.analysis.timeline.placed import placed_timeline
 from profkit.analysis.timeline.records import Range, TransferKind
 from profkit.analysis.timeline.trace import build_trace

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from profkit.analysis.timeline import trace as launch_module
 from profkit.analysis.timeline.kernel_sums import Durations
-from profkit.analysis.timeline.origins import MAX_OPEN, TimeWindows, merge_intervals
+from profkit.analysis.timeline.range_paths import MAX_OPEN
 from profkit.analysis.timeline.records import Collected, Range, Recording
+from profkit.analysis.timeline.time_windows import TimeWindows, merge_intervals
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.types import Communication, HostPauses
 from tests.analysis.timeline.recordings import configuration, in_turn, recording

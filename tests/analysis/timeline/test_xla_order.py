@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.timeline.origins import with_compiled_lines
+from profkit.analysis.timeline.joined_recordings import with_compiled_lines
 from profkit.analysis.timeline.xla_order import ProgramSchedule, ScheduledKernel, unrolled, with_schedules
 from profkit.backends.cuda.process_rows import lines_of, schedules_of
 from profkit.core.types import GpuOperation, GpuTrace, Kernel, KernelTime, Report

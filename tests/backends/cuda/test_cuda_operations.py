@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.origins import with_operations
+from profkit.analysis.timeline.joined_recordings import with_operations
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import EXPORT, SWITCHED_OFF, CudaRun, add_launchers
 from profkit.core.errors import WorkloadError

@@ -183,7 +183,7 @@ def test_a_kernel_that_triton_compiles_for_each_value_of_a_constant_is_noted_at_
 
 
 def test_the_definition_of_two_kernels_of_one_name_is_not_told() -> None:
-    from profkit.analysis.timeline.origins import with_compiled_lines
+    from profkit.analysis.timeline.joined_recordings import with_compiled_lines
     from profkit.core.types import GpuLine, GpuTrace, Kernel, KernelTime
 
     trace = GpuTrace("nsys", (KernelTime(Kernel("_kernel", (8,), (128,)), 3, 0.1),))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.timeline.origins import range_meaning, source_line
+from profkit.analysis.timeline.range_names import range_meaning, source_line
 from profkit.runtime.passes.host import operation_lines
 from profkit.runtime.passes.host.operation_lines import OperationLines
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.origins import with_compiled_lines
+from profkit.analysis.timeline.joined_recordings import with_compiled_lines
 from profkit.core.types import GpuLine, GpuTrace, Kernel, KernelTime
 from profkit.runtime.passes.host.compilers import lines_of_module
 
