@@ -26,8 +26,9 @@ from profkit.analysis.judge.rules import (
     spot_chains,
     spot_functions,
     spot_loops,
+    spot_queries,
+    spot_values,
     spot_waits,
-    spots,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -185,9 +186,9 @@ PATTERNS = (
     *spot_chains.PATTERNS,
     *spot_again.PATTERNS,
     *spot_arrays.PATTERNS,
-    *spots.PATTERNS,
+    *spot_values.PATTERNS,
     *spot_functions.PATTERNS,
-    *spot_waits.TRANSFERS,
+    *spot_queries.PATTERNS,
     *host_operations.PATTERNS,
     *native_functions.PATTERNS,
     *host_native.PATTERNS,
@@ -195,8 +196,8 @@ PATTERNS = (
 # What may be wrong with a line whose time is spent in functions of the program that it calls.
 OF_CALLS = (
     spot_chains.dropped_messages,
-    spots.linear_search,
-    spots.repeated_sort,
+    spot_values.linear_search,
+    spot_values.repeated_sort,
     *spot_again.OF_CALLS,
     *spot_functions.OF_CALLS,
 )

@@ -7,16 +7,8 @@ from __future__ import annotations
 
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rules.counted import last_name, profile_of
-from profkit.analysis.judge.rules.spots import (
-    LONG,
-    MIN_CALLS,
-    Find,
-    calls_text,
-    count_text,
-    is_often,
-    say,
-    takes_the_time,
-)
+from profkit.analysis.judge.rules.spot_values import LONG, is_often
+from profkit.analysis.judge.rules.spots import MIN_CALLS, Find, calls_text, count_text, say, takes_the_time
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import percent_text
 from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from profkit.analysis.function_names import called_name, function_name, name_in_file, place_name
-from profkit.analysis.judge.rules.counted import counted_function, last_name, profile_of
-from profkit.analysis.judge.rules.spot_loops import LONG_STATEMENT, unindexed_look_up
+from profkit.analysis.judge.rules.counted import counted_function, profile_of
 from profkit.analysis.judge.rules.spots import MIN_CALLS, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
@@ -21,10 +20,7 @@ ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coars
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 AT_ONCE = 1.7  # threads that are ready to run, on average
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
-MIN_SHARE, FEW_BYTES = (
-    0.5,
-    16,
-)  # of the time in one line; bytes of a read: what has no buffer reads lines one by one
+MIN_WAITED = 0.5  # of a place's time
 MUCH, LARGE = 10e6, 8192  # bytes that are read and written, and at a time: more than results and modules
 MANY_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each processor, so that all end together
 OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
@@ -45,14 +41,6 @@ _PROCESSES = frozenset(
     {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "communicate", "wait", "start"}
 )
 _WAITING = re.compile(r"_?wait\w*|join|select|accept|recv\w*|read\w*|sleep")
-_OF_DATABASE = re.compile(r"(execute|fetch|scal).*")
-_QUERIES = re.compile(
-    r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
-)
-# A database within the process: what a statement costs besides its own work is some 20 µs; one that takes much more
-# looks through rows, and is no faster with many others in one.
-_EMBEDDED = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*")
-_TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
 def polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
@@ -86,7 +74,7 @@ def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if under is None or (under.calls or 0) < MIN_CALLS or (under.seconds_per_call or 0.0) > SHORT_SLEEP:
         return None
     line = _waiting_line(document, spot)
-    if line is None or sum(line.other_waits.values()) >= MIN_SHARE * line.main_wall:
+    if line is None or sum(line.other_waits.values()) >= MIN_WAITED * line.main_wall:
         return None  # what it asks for waits itself, and is not there any sooner
     there = line.awaited[0] if line.awaited else None
     file = f", {there.file.rpartition('/')[2]}:{there.line}," if there is not None and there.file else ""
@@ -420,7 +408,7 @@ def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
     stands = _stands_still(document, spot)
     if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind == "sleep":
         return None
-    if spot.kind == "python" and stands < MIN_SHARE:
+    if spot.kind == "python" and stands < MIN_WAITED:
         return None
     split = document.time_split
     moved = (split.read or 0.0) + (split.written or 0.0) if split is not None else 0.0
@@ -508,89 +496,6 @@ def _pools_of(document: RunDocument) -> int:
     )
 
 
-def _is_embedded(document: RunDocument, spot: CodeSpot) -> bool:
-    """Return whether the function of a place asks a database that is part of the process, as cProfile saw it."""
-    profile = profile_of(document, "program-calls")
-    return any(
-        one.file == spot.where.file and one.callee is not None and _EMBEDDED.fullmatch(one.callee.function)
-        for one in (profile.hotspots if profile is not None else ())
-        if one.function == (spot.where.function or "").rpartition(".")[2]
-    )
-
-
-def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a query, a request or a file for each item: many calls, each short."""
-    under = spot.under
-    calls = (under.calls if under is not None else None) or spot.calls or 0
-    names = called_names(spot)
-    name = under.name if under is not None and under.name else next(iter(names), "")
-    asked = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
-    if asked is not None and last_name(asked) != last_name(name):
-        # What was counted is not what asks, but something below it.
-        in_loop = spot.code is not None and spot.code.loop is not None
-        calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
-    if asked is None or calls < MIN_CALLS:
-        return None
-    loop = f"; called from {spot.caller}" if spot.caller else ""
-    each = under.seconds_per_call if under is not None else None
-    computes = spot.kind in ("python", "library")
-    if computes and (unindexed := unindexed_look_up(spot, calls)) is not None:
-        return unindexed
-    if each is not None and each >= LONG_STATEMENT and computes and _is_embedded(document, spot):
-        return say(
-            spot,
-            "slow-statements",
-            f"Each of {count_text(calls)} statements scans many rows: {format_quantity(each, 's')} each",
-            f"{calls_text(spot)}; with an index, finding a row takes about 20 µs{loop}",
-        )
-    last = last_name(asked)
-    same = (
-        last == "open" and any(last_name(one.name) == last and one.how for one in spot.code.find("call"))
-        if spot.code
-        else False
-    )
-    queries = _OF_DATABASE.fullmatch(last) is not None
-    return say(
-        spot,
-        "calls-in-loop",
-        f"{place_name(spot.where)} opens the same file {count_text(calls)} times"
-        if same
-        else f"{place_name(spot.where)} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
-        f"{calls_text(spot)}{loop}",
-        spot.share * (1 - 1 / calls),
-        change=words(f"calls-in-loop{'.file' if same else '.queries' if queries else ''}", "host"),
-    )
-
-
-def _reads_lines(spot: CodeSpot) -> bool:
-    """Return whether most of the time is in going through something that is no container: `for line in
-    process.stdout`.
-    """
-    names = [one.name for one in spot.code.find("iterates")] if spot.code is not None else []
-    return spot.share >= MIN_SHARE and any(name not in spot.variables for name in names)
-
-
-def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find reads and writes of a few bytes, each of which enters the kernel."""
-    split = document.time_split
-    names = {name.rpartition(".")[2] for name in called_names(spot)}
-    if split is None or not split.io_calls:
-        return None
-    each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
-    prints = spot.code is not None and bool(spot.code.find("flushes"))
-    if names.isdisjoint(_TRANSFERS) and not prints and not (_reads_lines(spot) and each <= FEW_BYTES):
-        return None
-    if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
-        return None
-    return say(
-        spot,
-        "small-transfers",
-        "Read and write larger blocks",
-        f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
-        change=words(f"small-transfers{'.flush' if prints else ''}", "host"),
-    )
-
-
 WAITS = (
     lock_held,
     blocked_event_loop,
@@ -602,7 +507,6 @@ WAITS = (
     repeated_sync,
     sequential_waits,
 )
-TRANSFERS = (small_transfers, calls_in_loop)
 
 
 def rank_behind(document: RunDocument) -> Iterator[Insight]:

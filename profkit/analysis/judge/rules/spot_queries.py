@@ -1,0 +1,110 @@
+"""Insights on places that ask for one thing at a time: queries and requests for each item, reads of a few bytes."""
+
+from __future__ import annotations
+
+import re
+
+from profkit.analysis.function_names import place_name
+from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.spot_loops import LONG_STATEMENT, unindexed_look_up
+from profkit.analysis.judge.rules.spots import MIN_CALLS, called_names, calls_text, count_text, say
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import format_quantity
+from profkit.core.types import CodeSpot, Insight, RunDocument
+
+MIN_SHARE = 0.5  # of the time in one line
+FEW_BYTES = 16  # of a read: what has no buffer reads lines one by one
+_OF_DATABASE = re.compile(r"(execute|fetch|scal).*")
+_QUERIES = re.compile(
+    r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
+)
+# A database within the process: what a statement costs besides its own work is some 20 µs; one that takes much more
+# looks through rows, and is no faster with many others in one.
+_EMBEDDED = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*")
+_TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
+
+
+def _is_embedded(document: RunDocument, spot: CodeSpot) -> bool:
+    """Return whether the function of a place asks a database that is part of the process, as cProfile saw it."""
+    profile = profile_of(document, "program-calls")
+    return any(
+        one.file == spot.where.file and one.callee is not None and _EMBEDDED.fullmatch(one.callee.function)
+        for one in (profile.hotspots if profile is not None else ())
+        if one.function == (spot.where.function or "").rpartition(".")[2]
+    )
+
+
+def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a query, a request or a file for each item: many calls, each short."""
+    under = spot.under
+    calls = (under.calls if under is not None else None) or spot.calls or 0
+    names = called_names(spot)
+    name = under.name if under is not None and under.name else next(iter(names), "")
+    asked = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
+    if asked is not None and last_name(asked) != last_name(name):
+        # What was counted is not what asks, but something below it.
+        in_loop = spot.code is not None and spot.code.loop is not None
+        calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
+    if asked is None or calls < MIN_CALLS:
+        return None
+    loop = f"; called from {spot.caller}" if spot.caller else ""
+    each = under.seconds_per_call if under is not None else None
+    computes = spot.kind in ("python", "library")
+    if computes and (unindexed := unindexed_look_up(spot, calls)) is not None:
+        return unindexed
+    if each is not None and each >= LONG_STATEMENT and computes and _is_embedded(document, spot):
+        return say(
+            spot,
+            "slow-statements",
+            f"Each of {count_text(calls)} statements scans many rows: {format_quantity(each, 's')} each",
+            f"{calls_text(spot)}; with an index, finding a row takes about 20 µs{loop}",
+        )
+    last = last_name(asked)
+    same = (
+        last == "open" and any(last_name(one.name) == last and one.how for one in spot.code.find("call"))
+        if spot.code
+        else False
+    )
+    queries = _OF_DATABASE.fullmatch(last) is not None
+    return say(
+        spot,
+        "calls-in-loop",
+        f"{place_name(spot.where)} opens the same file {count_text(calls)} times"
+        if same
+        else f"{place_name(spot.where)} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
+        f"{calls_text(spot)}{loop}",
+        spot.share * (1 - 1 / calls),
+        change=words(f"calls-in-loop{'.file' if same else '.queries' if queries else ''}", "host"),
+    )
+
+
+def _reads_lines(spot: CodeSpot) -> bool:
+    """Return whether most of the time is in going through something that is no container: `for line in
+    process.stdout`.
+    """
+    names = [one.name for one in spot.code.find("iterates")] if spot.code is not None else []
+    return spot.share >= MIN_SHARE and any(name not in spot.variables for name in names)
+
+
+def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Find reads and writes of a few bytes, each of which enters the kernel."""
+    split = document.time_split
+    names = {name.rpartition(".")[2] for name in called_names(spot)}
+    if split is None or not split.io_calls:
+        return None
+    each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
+    prints = spot.code is not None and bool(spot.code.find("flushes"))
+    if names.isdisjoint(_TRANSFERS) and not prints and not (_reads_lines(spot) and each <= FEW_BYTES):
+        return None
+    if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
+        return None
+    return say(
+        spot,
+        "small-transfers",
+        "Read and write larger blocks",
+        f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
+        change=words(f"small-transfers{'.flush' if prints else ''}", "host"),
+    )
+
+
+PATTERNS = (small_transfers, calls_in_loop)

@@ -1,0 +1,501 @@
+"""Insights on what a line works on: the lists, texts, arrays and patterns that are seen there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import PurePath
+
+from profkit.analysis.function_names import place_name
+from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.spots import (
+    LOOKS,
+    MIN_CALLS,
+    REPEATED,
+    SEVERAL,
+    Find,
+    calls_text,
+    count_text,
+    say,
+    unused_import,
+)
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import format_quantity, percent_text
+from profkit.core.types import CodeSpot, Construct, Insight, RunDocument, Variable
+
+LONG = 100  # elements of a list that is searched
+LONG_TEXT = 10_000  # characters of a text that is searched
+EACH_ELEMENT = 2e-6  # seconds, at most, to compare an element: what took more was compared more often
+WORTH_KEEPING, A_SAMPLE = (
+    2e-6,
+    2.5e-3,
+)  # seconds of a call: a dict takes a tenth of it; two samples see two calls
+ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
+COPIED = 1000  # elements of what is copied to add one
+RAISING = 0.05  # of a place's time
+EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 on servers
+COLLECTING = 0.15  # of the wall time
+_ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
+_GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque", "collections.OrderedDict")
+_TREES = ("xml.", "lxml.", "bs4.")
+# A pattern that only trims: one class of characters at the end of the text, or at its beginning and its end.
+_TRIMS = re.compile(r"(?:\^(?:X)[+*]\|)?(?:X)[+*](?:\$|\\Z)".replace("X", r"\[(?:[^]\\]|\\.)+\]|\\[sS]| "))
+# Seconds that taking one element may cost: what takes longer for each execution of a line is something else.
+_AN_ELEMENT = {"numpy": 5e-6, "torch": 50e-6, "pandas": 500e-6, "polars": 500e-6}
+_NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
+# Functions that give the same for the same text, and their cost is worth keeping what they gave.
+_KEEPABLE = re.compile(
+    r"json\.(loads|dumps)|re\.compile|yaml\.\w*load\w*|pickle\.loads|ast\.parse|tomllib\.loads|zlib\.\w+|hashlib\.\w+"
+    r"|xml\.\w+\.\w+\.(fromstring|parse)|datetime\.datetime\.strptime|copy\.deepcopy"
+)
+_TEXTS = (
+    (
+        re.compile(r"\bsum\(\w[\w.]*\[[^][]*:[^][]*\]\)"),
+        "running-sum",
+        "A slice is made and summed in each call",
+    ),
+    (re.compile(r"\{\*\*[\w.]+, \w"), "copied-dict", "A whole dict is copied to change a part of it"),
+)
+_COPIED_BY_SLICES = ("bytes", "str", "bytearray", "list", "tuple")
+OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
+_COSTS = re.compile(
+    r"slow|performance|inefficien|fragmented|cartesian product|recompil|overhead|expensive", re.IGNORECASE
+)
+
+
+def own_warning(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return what a library itself says of the line, in its own words: of what costs time alone."""
+    for one in document.warnings:
+        same_file = PurePath(document.workload.folder, one.file) == PurePath(
+            document.workload.folder, spot.where.file or ""
+        )
+        if not same_file or one.line != spot.where.line or spot.kind not in ("python", "library"):
+            continue
+        if not _COSTS.search(f"{one.category}: {one.text}"):
+            continue
+        first, _, rest = one.text.partition(". ")
+        return say(
+            spot,
+            "own-warning",
+            f"This line gets a {one.category}: {first.rstrip('.')}",
+            calls_text(spot),
+            change=rest.strip() or words("own-warning", "host"),
+        )
+    return None
+
+
+def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a collection that is searched or shifted element by element."""
+    constructs = spot.code.constructs if spot.code is not None else ()
+    for one in constructs:
+        held = spot.variables.get(one.name)
+        if held is None or one.kind not in ("contains", "shift", "search"):
+            continue
+        if one.how.startswith("rest "):
+            if held.type in _COPIED_BY_SLICES and (held.length or 0) >= COPIED:
+                return _copied_rest(spot, one, held)
+        elif _is_gone_through(spot, one, held):
+            return _searched(spot, one, held)
+    return None
+
+
+def _is_gone_through(spot: CodeSpot, one: Construct, held: Variable) -> bool:
+    """Return whether a search looks at one element after the other, at many of them, and does so often."""
+    length = held.length or 0
+    if one.kind == "contains" and held.type.startswith(("numpy.ndarray", "pandas.")):
+        # `in` of a series itself asks its index, which is a hash table
+        array = held.type.startswith("numpy.ndarray") and length >= LONG
+        looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
+        return (array or one.how == "array") and (looped or is_often(spot, held))
+    if one.kind != "search":
+        by_value = held.type == "dict" and one.how == "values"
+        return length >= LONG and (held.type in ("list", "tuple", "collections.deque") or by_value)
+    if not _stays_in_calls(spot, one.name):
+        return False
+    often = is_often(spot, held)
+    if not one.how.startswith("."):
+        return often and length >= LONG and held.type in _GONE_THROUGH
+    if held.type in ("str", "bytes"):
+        return often and length >= LONG_TEXT
+    return often and held.type.startswith(_TREES)
+
+
+def _stays_in_calls(spot: CodeSpot, name: str) -> bool:
+    """Return whether a name is no parameter, or the loop that calls the function gives the same each time."""
+    places = (
+        [one.how for one in spot.code.find("parameter") if one.name == name] if spot.code is not None else []
+    )
+    given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
+    function = (spot.where.function or "").rpartition(".")[2]
+    return all(any(one.name == function and at in one.how.split() for one in given) for at in places)
+
+
+def _searched(spot: CodeSpot, one: Construct, held: Variable) -> Insight:
+    """Return what is searched element by element, and what finds it at once."""
+    size = f" of {count_text(held.length)}" if held.length and held.length > 0 else ""
+    front = one.how in ("pop", "insert")
+    what = "moves all elements behind it" if front else "lookup scans the list from the start"
+    often = f"; {calls_text(spot)}" if calls_text(spot) else ""
+    if one.kind == "search":
+        tree = held.type.startswith(_TREES)
+        what = f"{one.name}{one.how}(...)" if one.how.startswith(".") else f"`{one.how}`"
+        what += " goes through it" if one.how.startswith(".") else " scans it from the start"
+        what += " from its start each time" if one.how.startswith(".") else ""
+        key = "tree" if tree else "text" if held.type in ("str", "bytes") else "key"
+        change = words(f"linear-search.{key}", "host").format(name=one.name)
+    elif front:
+        what = f"each {what}"
+        change = f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
+    elif held.type.startswith(("numpy.ndarray", "pandas.")):
+        what = "each lookup compares all elements"
+        change = words("linear-search.array", "host")
+    else:
+        what = f"each {what}"
+        change = words(f"linear-search.{'remove' if one.how == 'remove' else 'value'}", "host").format(
+            name=one.name
+        )
+    if one.how == "array":
+        title = f"Do not search the values of {one.name} each time"
+        return say(spot, "linear-search", title, f"{what}{often}", change=change)
+    return say(
+        spot,
+        "linear-search",
+        f"{one.name} is {'an' if held.type[0] in 'aeiox' else 'a'} {held.type}{size}: "
+        + ("do not take from its front" if front else "do not search it each time"),
+        f"{what}{often}",
+        change=change,
+    )
+
+
+def _copied_rest(spot: CodeSpot, cut: Construct, held: Variable) -> Insight:
+    """Return what is read from its front and made anew of its rest each time."""
+    return say(
+        spot,
+        "linear-search",
+        f"{cut.name} is copied each time something is taken off its front",
+        f"it is a {held.type} of up to {count_text(held.length or 0)} elements; {cut.name}[n:] "
+        "copies everything that is left",
+        where=replace(spot.where, line=int(cut.how.split()[1])),
+        change=words(f"copied-rest.{'list' if held.type in ('list', 'tuple') else 'bytes'}", "host"),
+    )
+
+
+def made_for_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a list or a set that is made for a single search."""
+    made = spot.code.find("contains-made") if spot.code is not None else ()
+    if not made:
+        return None
+    is_list = made[0].name in ("list", "tuple", "sorted")
+    return say(
+        spot,
+        "linear-search" if is_list else "repeated-work",
+        f"A new {made[0].how} is made for each search",
+        f"all of it is copied{' and then searched' if is_list else ''} each time",
+        change=f"make it once, before the loop{', as a set' if is_list else ''}",
+    )
+
+
+def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a list that stays, and is sorted again with each change."""
+    for one in spot.code.find("sorts") if spot.code is not None else ():
+        held = spot.variables.get(one.name)
+        known = held is not None and held.type in ("list", "dict", "set", "collections.deque")
+        if held is None or not known or (held.length or 0) < LONG or not _stays_in_calls(spot, one.name):
+            continue
+        if not is_often(spot, held):
+            continue
+        heap = one.how == "heapify"
+        times = max(spot.calls or 0, spot.executions or 0)
+        return say(
+            spot,
+            "repeated-sort",
+            f"{one.name} is {'made a heap' if heap else 'sorted'} again each time"
+            + (f", {count_text(times, 'time')}" if times >= MIN_CALLS else ""),
+            f"it has {count_text(held.length or 0)} elements; {calls_text(spot)}",
+            change=words(f"repeated-sort{'.heap' if heap else ''}", "host"),
+        )
+    return None
+
+
+def is_often(spot: CodeSpot, held: Variable) -> bool:
+    """Return whether a place goes through what it holds many times, by counts or by the most time of one."""
+    counted = max(spot.calls or 0, spot.executions or 0) >= MIN_CALLS
+    return counted or (held.length is not None and spot.seconds >= MIN_CALLS * held.length * EACH_ELEMENT)
+
+
+def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Arithmetic on an array of NumPy that holds objects of Python."""
+    text = spot.code.text if spot.code is not None else ""
+    name = next((name for name, one in spot.variables.items() if one.type == OBJECTS and name in text), None)
+    if name is None:
+        return None
+    return say(
+        spot,
+        "object-array",
+        f"{name} holds Python objects, so NumPy calls their methods one by one",
+        calls_text(spot),
+    )
+
+
+def known_text(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
+    if spot.code is None or (spot.calls or 0) < MIN_CALLS:
+        return None
+    found = next((one for one in _TEXTS if one[0].search(spot.code.text)), None)
+    return say(spot, found[1], found[2], calls_text(spot)) if found is not None else None
+
+
+def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a table whose rows are all compared again for each group that a loop takes from it."""
+    for one in spot.code.find("mask") if spot.code is not None else ():
+        held = spot.variables.get(one.name)
+        looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
+        if (
+            held is None
+            or not held.type.startswith(_ARRAYS)
+            or not (looped or (spot.calls or 0) >= MIN_CALLS)
+        ):
+            continue
+        return say(
+            spot,
+            "mask-for-each",
+            f"All rows of {one.name} are compared again for each {one.how}",
+            f"{one.name} is a {held.type}, and a loop selects its rows by comparing all of them each time"
+            + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+            change=words(f"mask-for-each{'.pandas' if held.type.startswith('pandas.') else ''}", "host"),
+        )
+    return None
+
+
+def growing_copy(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a text or an array that is copied to add to it."""
+    for one in spot.code.find("grow") if spot.code is not None else ():
+        held = spot.variables.get(one.name)
+        if one.how == "sum":
+            if held is not None and held.type in ("list", "tuple") and (held.length or 0) >= LONG:
+                return _summed_lists(spot, one.name, held)
+            continue
+        # a literal in the sum proves its type, the share what it costs
+        if held is None and one.how in ("text", "texts"):
+            held = Variable("str", COPIED)
+        if held is None or (held.type == "str" and "." not in one.name and one.how != "texts"):
+            continue  # CPython adds to a text in place where a local name alone holds it
+        array = held.type.startswith(_ARRAYS) and one.how not in ("+", "+=")
+        copied = ("str", "bytes", "tuple") if one.how == "+=" else ("str", "bytes", "tuple", "list")
+        if not array and (held.type not in copied or (held.length or 0) < COPIED):
+            continue
+        joined = (
+            '"".join(parts)' if held.type in ("str", "bytes") else "one numpy.array(parts) or concatenate"
+        )
+        long = held.length is not None and held.length > COPIED
+        size = f" of {count_text(held.length or 0)} characters" if long and held.type == "str" else ""
+        return say(
+            spot,
+            "growing-copy",
+            f"{one.name} is copied each time something is added to it",
+            f"it is a {held.type}{size}, and all of it is copied to add to it",
+            change=f"append the parts to a list, and make {one.name} of it once, at the end: "
+            + ("parts.append(...) instead" if held.type in ("list", "tuple") else joined),
+        )
+    return None
+
+
+def _summed_lists(spot: CodeSpot, name: str, held: Variable) -> Insight:
+    """Find lists that are joined by `sum(lists, [])`, which copies the result so far for each of them."""
+    return say(
+        spot,
+        "growing-copy",
+        f"sum(...) copies the list for each of the {count_text(held.length or 0)} lists that it joins",
+        calls_text(spot),
+        change=f"list(itertools.chain.from_iterable({name})), or [x for part in {name} for x in part]",
+    )
+
+
+def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Find elements of an array, a tensor or a frame, one by one from a loop of Python."""
+    code = spot.code
+    if code is None or code.loop is None or spot.kind not in ("python", "library"):
+        return None
+    for one in code.find("element"):
+        held = spot.variables.get(one.name)
+        kind = held.type if held is not None else ""
+        # `[...]` of a frame is a column, or all rows that an array chooses; of an array a part, where an array chooses.
+        by = [spot.variables.get(name) for name in one.how.strip("[]").split(",")] if "[" in one.how else []
+        chosen = kind.endswith("DataFrame") or any(x and x.type.startswith(_ARRAYS) for x in by)
+        several = one.how.startswith("[") and chosen
+        known = kind.startswith(_ARRAYS) and not several and (one.how != "['']" or kind == "pandas.Series")
+        item = one.how == "item" and not one.name
+        arrays = (n for n, v in spot.variables.items() if item and v.type.startswith(_ARRAYS))
+        name = one.name if known else next(arrays, "")
+        if not name:
+            continue
+        kind = spot.variables[name].type
+        each = spot.seconds / spot.executions if spot.executions and one.how != "apply" else 0.0
+        if each > _AN_ELEMENT.get(kind.partition(".")[0], each):
+            continue
+        return say(
+            spot,
+            "element-wise",
+            f"Work on all of {name} at once, not on one element at a time",
+            f"{name} is a {kind}, and a Python loop reads its elements one at a time; each access costs about a "
+            "hundred times what an operation on the whole does for it",
+            change=words(f"element-wise.{kind.partition('.')[0]}", "host"),
+        )
+    return None
+
+
+def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a pure recursion that gets the same arguments again, or a text that is parsed again and again."""
+    code = spot.code
+    if code is None:
+        return None
+    few = spot.arguments is not None and spot.looks >= LOOKS and spot.arguments <= REPEATED * spot.looks
+    if code.find("pure-recursion") and spot.arguments is not None and few:
+        recursion = code.find("pure-recursion")[0]
+        of_itself = count_text(spot.calls, "call") if spot.calls else "many calls"
+        return say(
+            spot,
+            "repeated-work",
+            f"{place_name(spot.where)} is called with the same arguments again and again",
+            f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in "
+            f"{spot.looks} observed calls, and "
+            "its result depends on nothing else",
+            where=replace(spot.where, line=int(recursion.how)),
+            change=f"@functools.cache above def {place_name(spot.where)}, or a loop that keeps the results that the "
+            "next step needs",
+        )
+    each = spot.seconds / spot.calls if spot.calls else 0.0
+    long = (
+        (10 if spot.partial else 1) * WORTH_KEEPING <= each <= A_SAMPLE
+    )  # of a longer call many looks would be one
+    if code.find("pure") and spot.arguments is not None and few and (spot.calls or 0) >= MIN_CALLS and long:
+        return say(
+            spot,
+            "repeated-work",
+            f"{place_name(spot.where)} gets the same arguments again and again",
+            f"{calls_text(spot)}; {count_text(spot.arguments, 'different argument')} in "
+            f"{count_text(spot.looks)} observed calls, and its result depends on nothing else",
+            spot.share * (1 - spot.arguments / spot.looks),
+            change=words("repeated-work.pure", "host").format(name=last_name(spot.where.function or "")),
+        )
+    for one in code.find("call"):
+        calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
+        if one.how == "constant" and _KEEPABLE.fullmatch(one.name) and calls >= SEVERAL:
+            return say(
+                spot,
+                "repeated-work",
+                f"{one.name} does the same work {count_text(calls)} times",
+                f"it gets the same arguments each time; {calls_text(spot)}",
+                spot.share * (1 - 1 / calls),
+                change=f"call {one.name} once, outside of {place_name(spot.where)}, and keep its result",
+            )
+    return None
+
+
+def backtracking(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a regular expression of which one match takes as long as thousands of others, or that trims a text."""
+    for one in spot.code.find("pattern") if spot.code is not None else ():
+        if one.how in ("sub", "subn") and _TRIMS.fullmatch(one.name):
+            return say(
+                spot,
+                "backtracking",
+                "Trim the text without a regular expression",
+                f"{one.name} is tried at each character, and reads each run within the text again from each of its "
+                f"characters; {calls_text(spot)}",
+                change="text.strip(CHARACTERS), or rstrip or lstrip for one side",
+            )
+        if (spot.longest or 0.0) < max(ONE_CALL, OF_ALL * spot.seconds):
+            continue
+        nested = _NESTED.search(one.name)
+        part = (
+            f"{nested[0]} repeats a part that is itself repeated"
+            if nested
+            else "it can match the same text in many ways"
+        )
+        return say(
+            spot,
+            "backtracking",
+            "One match of this pattern takes nearly all the time",
+            f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {one.name or 'the pattern'}: {part}",
+        )
+    return None
+
+
+def collecting(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return the garbage collector looks through all objects again and again, each time while this place runs."""
+    sampled = next((one for one in document.sampled if not one.native), None)
+    if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
+        return None
+    place = spot.where
+    # The small lines of a function that compute by themselves are one place.
+    others = {one.where for one in document.hot_spots if one is not spot}
+    here = [
+        one
+        for one in sampled.lines
+        if (one.file, one.function) == (place.file, place.function)
+        and (
+            one.line == place.line or (spot.kind == "python" and replace(place, line=one.line) not in others)
+        )
+    ]
+    share = sum(one.collecting for one in here) / sampled.wall
+    if share < COLLECTING:
+        return None
+    line = max(here, key=lambda one: one.collecting)
+    asked = line.code is not None and any(one.name == "gc.collect" for one in line.code.find("call"))
+    return say(
+        spot,
+        "garbage-collection",
+        "The garbage collector scans all objects again and again",
+        f"it took {percent_text(100 * share)} of the run time while this place "
+        f"{'called gc.collect' if asked else 'made objects'}",
+        min(spot.share, share),
+        replace(place, line=line.line),
+        words(f"garbage-collection{'.asked' if asked else ''}", "host"),
+    )
+
+
+def exceptions(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a function that raises and catches so often that this is what takes its time."""
+    raised = profile_of(document, "raises")
+    place = spot.where.function, spot.where.file
+    raises = raised.hotspots if raised is not None else ()
+    here = [one for one in raises if (one.function, one.file) == place and one.calls and one.callee]
+    if not here or spot.kind not in ("python", "library"):
+        return None
+    rate = sum(one.own for one in here) / (here[0].calls or 1)
+    count = rate * (spot.calls or here[0].calls or 0)
+    # A program that waits for a free processor takes longer, and its exceptions do not.
+    split = document.time_split
+    running = split.cpu / split.wall if split is not None and split.cpu and split.wall > 0 else 1.0
+    share = spot.share * min(1.0, count * EACH_RAISE / max(spot.seconds * min(1.0, running), 1e-9))
+    if share < RAISING * spot.share:
+        return None
+    first = here[0]
+    kind = first.callee.function if first.callee is not None else "exceptions"
+    return say(
+        spot,
+        "exceptions",
+        f"{place_name(spot.where)} raises {kind} about {count_text(int(count))} times",
+        f"{100 * rate:.0f} exceptions in 100 calls, of the first {count_text(first.calls or 0, 'call')}; to raise "
+        "one and to catch it costs about as much as ten tests",
+        share,
+        replace(spot.where, line=first.line),
+    )
+
+
+PATTERNS: tuple[Find, ...] = (
+    own_warning,
+    collecting,
+    exceptions,
+    linear_search,
+    made_for_search,
+    growing_copy,
+    object_array,
+    repeated_sort,
+    known_text,
+    mask_for_each,
+    element_wise,
+    backtracking,
+    repeated_work,
+    unused_import,
+)
