@@ -71,7 +71,7 @@ def means_along(group: ComparisonGroup, axis: str, ceilings: MeasuredCeilings) -
     values, whole = _largest_block(list(rest.values()))
     if len(values) < 2:
         return AxisMeans(axis, (), {}, None, 0, len(group.points))
-    asked = dict.fromkeys(getattr(point, axis) for point in group.points)
+    values_of_axis = dict.fromkeys(getattr(point, axis) for point in group.points)
     if axis in SIZES:
         values = tuple(sorted(values))
     times = {
@@ -96,7 +96,7 @@ def means_along(group: ComparisonGroup, axis: str, ceilings: MeasuredCeilings) -
         tuple(map(_mean, least)) if known else None,
         len(whole),
         len(group.points),
-        tuple(value for value in asked if value not in values),
+        tuple(value for value in values_of_axis if value not in values),
         tuple(n for n in group.implementations if n not in names and any(n in own for own in timed.values())),
         half_widths,
     )

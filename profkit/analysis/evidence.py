@@ -190,9 +190,9 @@ def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
     """Return the lines that launched these kernels, and the seconds of each."""
     seconds: dict[Place, float] = {}
     for kernel in kernels:
-        told = sum(one.kernel_seconds for one in kernel.lines)  # else each launch counts the same
+        on_lines = sum(one.kernel_seconds for one in kernel.lines)  # else each launch counts the same
         shares = [
-            one.kernel_seconds / max(told, kernel.total) if told else one.launches / kernel.launches
+            one.kernel_seconds / max(on_lines, kernel.total) if on_lines else one.launches / kernel.launches
             for one in kernel.lines
         ]
         places = [(one.function, one.file, one.line) for one in kernel.lines]

@@ -278,7 +278,7 @@ def failed_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
     return tuple(result for result in document.results if result.state in BAD)
 
 
-def is_excused(result: CaseResult) -> bool:
+def is_tolerated(result: CaseResult) -> bool:
     """Return whether a case is wrong by the framework's own arithmetic: it is told as any other, and fails no sweep.
 
     The gradient of a mean over 2^26 elements is less than float16 can hold: PyTorch gives 0 there. What failed,
@@ -289,4 +289,4 @@ def is_excused(result: CaseResult) -> bool:
 
 def faulty_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
     """Return the cases for which a sweep fails: all that are not right but those that are excused."""
-    return tuple(result for result in failed_cases(document) if not is_excused(result))
+    return tuple(result for result in failed_cases(document) if not is_tolerated(result))

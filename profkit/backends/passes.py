@@ -138,10 +138,10 @@ class BackendRun:
 
     def plan(self, state: PlanState) -> Plan:
         """Return all passes in order, as far as is known; what cannot run stands there with its reason."""
-        planned = tuple(plan for each in self.passes_asked() for plan in self.plans_of(each, state))
+        planned = tuple(plan for each in self.wanted_passes() for plan in self.plans_of(each, state))
         return Plan(self.name, self.context.depth, planned)
 
-    def passes_asked(self) -> list[Pass]:
+    def wanted_passes(self) -> list[Pass]:
         """Return the passes that were asked for and that this backend has, in the order in which they run."""
         asked = (self.pass_named(name) for name in self.order if name in self.wanted)
         return [each for each in asked if each is not None]

@@ -122,11 +122,13 @@ def compare(
             )
         request = _versions(words or [], base, head, a, b, setup)
         _compare_versions(
-            replace(request, pairs=pairs, causes=cause, asked=bool(_metrics(metric or [])), take_input=True),
+            replace(
+                request, pairs=pairs, causes=cause, metric_named=bool(_metrics(metric or [])), take_input=True
+            ),
             show,
         )
     baseline, candidate = _two_runs(words or [])
-    asked = CompareOptions(
+    run_options = CompareOptions(
         force=force,
         metrics=_metrics(metric or []),
         floor=share,
@@ -134,7 +136,7 @@ def compare(
     )
     from profkit.reporting.views.comparison.view import comment, view
 
-    comparison = _compare_evaluations(asked) or _compare_runs(asked)
+    comparison = _compare_evaluations(run_options) or _compare_runs(run_options)
     show.show(comparison, view(comparison), comment(comparison), in_step=False)
     raise typer.Exit(exit_code(comparison, strict=strict))
 
@@ -261,23 +263,23 @@ class _Show:
             sys.stderr.write(annotations_in_step(short))
 
 
-def _compare_runs(asked: CompareOptions) -> Comparison:
+def _compare_runs(run_options: CompareOptions) -> Comparison:
     from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import compare as compare_documents
 
-    before, after = (summarize_report(Path(path)) for path in asked.paths)
-    return compare_documents(before, after, asked)
+    before, after = (summarize_report(Path(path)) for path in run_options.paths)
+    return compare_documents(before, after, run_options)
 
 
-def _compare_evaluations(asked: CompareOptions) -> Comparison | None:
+def _compare_evaluations(run_options: CompareOptions) -> Comparison | None:
     """Compare two evaluations; None if not both are evaluations."""
     from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
     from profkit.regression.compare import compare_evaluations
 
-    baseline, candidate = map(Path, asked.paths)
+    baseline, candidate = map(Path, run_options.paths)
     if not is_evaluation(baseline) or not is_evaluation(candidate):
         return None
-    return compare_evaluations(read_evaluation(baseline), read_evaluation(candidate), asked)
+    return compare_evaluations(read_evaluation(baseline), read_evaluation(candidate), run_options)
 
 
 def exit_code(comparison: Comparison, *, strict: bool) -> int:
@@ -350,11 +352,11 @@ def bisect(
         )
     good, bad, *command = words or []
     share = parse_share(floor)
-    asked = BisectOptions(budget, share if share is not None else FLOOR, sampling, timeout)
+    bisect_options = BisectOptions(budget, share if share is not None else FLOOR, sampling, timeout)
     progress = progress_for(quiet=quiet)
     with raise_on_signals():
         document, folder = bisecting.bisect(
-            good, bad, tuple(command), asked, progress, setup, take_input=True
+            good, bad, tuple(command), bisect_options, progress, setup, take_input=True
         )
     with defer_interrupts():
         options.print_as(format, lambda: json.document(document), lambda: view(document, str(folder)))

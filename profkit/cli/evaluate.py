@@ -155,8 +155,8 @@ def evaluate(
     progress = progress_for(quiet=quiet)
     places = where.places(gpus)
     if places is not None and (replay or profile):
-        asked = "replay" if replay else "profile"
-        raise UsageError(f"--{asked} is done on this machine", "leave out --on")
+        flag = "replay" if replay else "profile"
+        raise UsageError(f"--{flag} is done on this machine", "leave out --on")
     if replay:
         _replay(replay, file, options.typed_options(context, CODE), format, quiet=quiet)
         return

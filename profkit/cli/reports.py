@@ -102,9 +102,9 @@ def report(
     from profkit.cli.progress import progress_for
     from profkit.profiling.export import ExportOptions, check_output, export, write_export
 
-    asked = ExportOptions(report, format.value, targets, strict=strict, output=output)
-    check_output(asked, force=force, terminal=sys.stdout.isatty())
-    text = export(asked, progress_for(quiet=not sys.stderr.isatty()))
+    request = ExportOptions(report, format.value, targets, strict=strict, output=output)
+    check_output(request, force=force, terminal=sys.stdout.isatty())
+    text = export(request, progress_for(quiet=not sys.stderr.isatty()))
     if output is None:
         options.print_as_it_is(text)
     else:

@@ -39,7 +39,7 @@ class StandardInput:
     """The standard input of each run of the program: `file` from its start, or nothing if that is None."""
 
     file: Path | None = None
-    told: Fact | None = None  # what the user is to know of it
+    note: Fact | None = None  # what the user is to know of it
 
 
 @contextlib.contextmanager
@@ -58,7 +58,7 @@ def given_input(verb: str, command: Sequence[str], progress: Progress) -> Iterat
             pieces = _read_pipe(line, progress)
         else:
             comes = waiting_bytes() or (stat.S_ISFIFO(kind) and _has_a_writer())
-            yield StandardInput(told=Fact("input-not-given") if comes else None)
+            yield StandardInput(note=Fact("input-not-given") if comes else None)
             return
         file = Path(last.enter_context(TemporaryFolder("input")), "input")
         with open(file, "wb") as copy:

@@ -34,7 +34,7 @@ LAST_BYTES = 4096  # of the log, in which the last words of a process are looked
 LOG_LIMIT = 4 << 20  # bytes
 LONGEST_ANSWER = 16 << 20  # bytes
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
-ASKED_SECONDS = 5.0  # for what ends when it is asked, before it is killed
+TERMINATION_SECONDS = 5.0  # for what ends when it is asked, before it is killed
 LOOK_SECONDS = 1.0  # between two looks whether it was closed
 WAIT_SECONDS = 0.05
 STALL_SECONDS = 600.0  # one that starts reads once it has imported torch from a busy disk
@@ -223,7 +223,7 @@ class ChildProcess:
             os.kill(
                 child.pid, signal.SIGTERM
             )  # `terminate` would reap one that has ended, and free its number
-            _wait_until_ended(child, ASKED_SECONDS)
+            _wait_until_ended(child, TERMINATION_SECONDS)
         self._tree.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(END_SECONDS)

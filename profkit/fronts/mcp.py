@@ -259,7 +259,7 @@ def _check_budget(budget: float) -> None:
 async def _in_thread(work: Callable[[], T]) -> T:
     """Run `work` in a thread, so that the server can still hear its client, for example when it cancels."""
 
-    def asked() -> T:
+    def call() -> T:
         try:
             return work()
         except ProfkitError as fault:
@@ -267,7 +267,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
             kind = _UNREADABLE if unreadable else _KINDS.get(fault.exit_code, _REFUSED)
             raise _failed(Fact.message(fault.message), kind, fault.fix) from None
 
-    return await anyio.to_thread.run_sync(asked, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
 
 
 def _fault_of(error: Mapping[str, Any]) -> ProfkitError:

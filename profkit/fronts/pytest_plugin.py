@@ -30,16 +30,16 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Iterator[None]:
     """Sample from before the first conftest on, and add the options when all others are known."""
-    asked = _of_nobody(parser, args)
+    given = _of_nobody(parser, args)
     known = early_config.known_args_namespace
     suite = None
     is_worker = getattr(known, _PLACES[SUITE], False)
-    if is_worker or DEEP in os.environ or (SUITE in asked and TEST not in asked):
+    if is_worker or DEEP in os.environ or (SUITE in given and TEST not in given):
         suite = _begin(early_config)
     yield
     ours = _of_nobody(parser, [*_PLACES] if getattr(known, "help", False) else args)
     _add_options(parser, ours)
-    if suite is not None and SUITE in asked - ours:  # it is a conftest's
+    if suite is not None and SUITE in given - ours:  # it is a conftest's
         early_config.pluginmanager.unregister(suite)
         suite.abandon()
 

@@ -31,7 +31,7 @@ from profkit.kernels.evaluation.request import (
     make_document,
     read_document,
     read_request,
-    was_asked,
+    was_started,
 )
 from profkit.kernels.evaluation.run import (
     judge_client,
@@ -123,8 +123,8 @@ class AttemptJudge:
             self._pool.put(jobs)
             for _ in jobs:
                 outcome = self._next_outcome()
-                asked = was_asked(self._logs, outcome.slot, outcome.job.key)
-                result = test_result(outcome, asked=asked)
+                started = was_started(self._logs, outcome.slot, outcome.job.key)
+                result = test_result(outcome, started=started)
                 if result is None:
                     raise Stopped
                 journal.settle(result.test.id, result)

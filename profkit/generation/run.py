@@ -55,7 +55,7 @@ from profkit.kernels.generation_document import FILE, generation_text
 from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.markdown import inline_code
 from profkit.reporting.views.kernels.cases import speedup_text
-from profkit.reporting.views.kernels.generation import asked_model, evaluate_line, head_line
+from profkit.reporting.views.kernels.generation import evaluate_line, head_line, model_text
 from profkit.reporting.views.kernels.generation import resume_line as resume_text
 from profkit.runtime.passes.secrets import mask_command
 
@@ -68,7 +68,7 @@ LOOK_SECONDS = 0.2
 def generate_kernels(
     settings: JudgeSettings,
     options: GenerationOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
     command: tuple[str, ...],
     progress: Progress,
 ) -> tuple[GenerationDocument, Path]:
@@ -77,13 +77,13 @@ def generate_kernels(
     Raises what `make_request`, `make_model` and `run_generation` raise.
     """
     request = make_request(settings, options, mask_command(without_secrets(command))[0])
-    folder, model = request.folder, make_model(replace(asked, limits=request.limits))
-    if asked.base_url is not None and is_local(asked.base_url):
-        check_listening(asked.base_url)
+    folder, model = request.folder, make_model(replace(model_options, limits=request.limits))
+    if model_options.base_url is not None and is_local(model_options.base_url):
+        check_listening(model_options.base_url)
     with writing(folder, "--output FOLDER"):
         (folder / "logs").mkdir(parents=True)
     try:
-        return run_generation(request, asked, model, progress), folder
+        return run_generation(request, model_options, model, progress), folder
     except ProfkitError as error:
         if any(folder.glob(f"*/*{ANSWER}")):  # something was paid for
             raise
@@ -145,7 +145,7 @@ def _require_model(model: AskedModel, named: ModelOptions, line: str) -> None:
 
 
 def run_generation(
-    request: GenerationRequest, asked: ModelOptions, model: Model, progress: Progress
+    request: GenerationRequest, model_options: ModelOptions, model: Model, progress: Progress
 ) -> GenerationDocument:
     """Give every operation its attempts; those that the folder holds already are not made again.
 
@@ -164,9 +164,9 @@ def run_generation(
         model.name,
         model.server,
         model.address,
-        asked.key_env or "",
-        shlex.join(mask_command(shlex.split(asked.command or ""))[0]),
-        asked.answer_tokens,
+        model_options.key_env or "",
+        shlex.join(mask_command(shlex.split(model_options.command or ""))[0]),
+        model_options.answer_tokens,
     )
     header = header_of(request, stored)
     line = resume_line("profkit generate", request.folder, request.settings.code(), None)
@@ -352,7 +352,7 @@ def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str
         "dtype": document.dtype,
         "language": document.language,
         "device": document.device,
-        "model": asked_model(document),
+        "model": model_text(document),
         "run": document.name,
         "started": document.started,
         **{f"version {name}": version for name, version in document.versions.items()},
@@ -367,7 +367,7 @@ def _readme(document: GenerationDocument, folder: Path) -> str:
     """Write the README: what was requested, the result, what each file is, and the commands that continue."""
     request = {
         "Operations": ", ".join(operation.operation for operation in document.operations),
-        "Model": asked_model(document),
+        "Model": model_text(document),
         "Language": document.language,
         "Suite": f"{document.suite}{', ' + document.dtype if document.dtype else ''}",
         "Device": document.device,
@@ -412,7 +412,7 @@ def _overall_summary(document: GenerationDocument) -> str:
     """Summarise the generation in some lines, with one for each operation."""
     lines = [
         f"Generation: {document.name}",
-        f"Model: {asked_model(document)}",
+        f"Model: {model_text(document)}",
         f"Suite: {document.suite}{', ' + document.dtype if document.dtype else ''}",
         f"Device: {document.device}",
         f"Started: {document.started}",

@@ -97,7 +97,7 @@ def profile_workload(
         if take_input:
             given = last.enter_context(given_input("profkit profile", options.command, progress))
             context = replace(context, given=given.file)
-        facts = tuple(filter(None, (choice.reason, given.told)))
+        facts = tuple(filter(None, (choice.reason, given.note)))
         for fact in facts:
             progress.note(fact_text(fact))
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))

@@ -93,8 +93,8 @@ def record_report(options: RecordOptions, progress: Progress, *, take_input: boo
         lock_gpus(uuids, progress),
         TemporaryFolder() as folder,
     ):
-        if given.told is not None:
-            progress.note(fact_text(given.told))
+        if given.note is not None:
+            progress.note(fact_text(given.note))
         progress.begin(f"record with {tool}", shown_line(options.command))
         request = RecordRequest(
             options.what,

@@ -60,7 +60,7 @@ class Schedule:
         tried = Counter(run.plan.name for run in self._done)
         plans = [
             plan
-            for each in self._backend.passes_asked()
+            for each in self._backend.wanted_passes()
             for plan in self._backend.plans_of(each, known)[tried[each.name] :]
         ]
         self._waiting = [PassRun(plan) for plan in self._fit(plans, known)]

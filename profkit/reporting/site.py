@@ -119,8 +119,8 @@ def site_page(trends: Sequence[Trend], entries: Sequence[Entry], foremost: Colle
     ]
     sections += [_workload(name, trends, foremost) for name in names]
     first, last = entries[0].started[:10], entries[-1].started[:10]
-    told = f"{plural(len(entries), 'run')} of {plural(len(names), 'workload')}, {first} to {last}"
-    return render(View(TITLE, tuple(sections), headline=(told,)))
+    headline = f"{plural(len(entries), 'run')} of {plural(len(names), 'workload')}, {first} to {last}"
+    return render(View(TITLE, tuple(sections), headline=(headline,)))
 
 
 def _workload(name: str, trends: Sequence[Trend], foremost: Collection[str]) -> Section:

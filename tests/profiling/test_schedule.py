@@ -26,7 +26,7 @@ class FakeBackend:
     def __init__(self, *passes):
         self.passes = passes
 
-    def passes_asked(self):
+    def wanted_passes(self):
         return list(self.passes)
 
     def plans_of(self, each, state):

@@ -223,12 +223,12 @@ def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:
     """
     types: dict[tuple[object, ...], set[str | None]] = {}
     for one in trace.work if trace is not None else ():
-        told = one.unit == "tensor" or one.typed
+        has_type = one.unit == "tensor" or one.typed
         type_ = (
             "tf32" if one.type == "fp32" and one.unit == "tensor" and _TF32.search(one.kernel) else one.type
         )
         key = (one.file, one.line, plain_operation(one.operation), one.backward_of is not None)
-        types.setdefault(key, set()).add(type_ if told else None)
+        types.setdefault(key, set()).add(type_ if has_type else None)
     return {
         key: type_
         for key, own in types.items()

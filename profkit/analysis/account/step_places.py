@@ -102,13 +102,13 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
     main = max(loops, key=loops.__getitem__, default=None)
     own = [(one, left) for one, around, left in looped if main in around and _is_jax(one)]
     starved = trace.starved * (1 - trace.busy / trace.span)
-    told = _without_compiling(own, starved * (trace.span + (trace.untraced or 0.0)))
-    total, every = sum(left for _, left in told), sum(left for *_, left in looped)
+    steady = _without_compiling(own, starved * (trace.span + (trace.untraced or 0.0)))
+    total, every = sum(left for _, left in steady), sum(left for *_, left in looped)
     if not total or total < (1 - _UNCLEAR) * every:
         return []
     return [
         (Place(function=one.function, file=one.file, line=one.line), left / total)
-        for one, left in told
+        for one, left in steady
         if left >= _MIN_SHARE * total
     ]
 

@@ -307,16 +307,16 @@ def fingerprint_differences(
     """
     fields = all_fields()
     before, after = _values(baseline), _values(candidate)
-    told = [_values(shown_features(side)) for side in (baseline, candidate)]
+    shown = [_values(shown_features(side)) for side in (baseline, candidate)]
     differences = []
     for name, field in fields.items():
         old, new = before.get(name), after.get(name)
         doubted = (
-            name in _OF_COMMAND and MASK in f"{old} {new}" and _bare(told[0][name]) == _bare(told[1][name])
+            name in _OF_COMMAND and MASK in f"{old} {new}" and _bare(shown[0][name]) == _bare(shown[1][name])
         )
         if old != new or doubted:
             tier: Tier = "should" if doubted or None in (old, new) else field.tier
-            differences.append(Difference(name, tier, told[0].get(name), told[1].get(name)))
+            differences.append(Difference(name, tier, shown[0].get(name), shown[1].get(name)))
     return tuple(sorted(differences, key=lambda difference: _WEIGHT[difference.tier]))
 
 

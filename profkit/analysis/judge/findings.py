@@ -72,9 +72,9 @@ def _about(one: Insight) -> str:
 def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
     """Return what is said of hot spots: a rank that the others wait for says more of its line than a pattern."""
     behind = tuple(spot_waits.rank_behind(document))
-    told = {(one.where.file, one.where.line) for one in behind}
+    said = {(one.where.file, one.where.line) for one in behind}
     patterns = spots.spot_insights(document, PATTERNS, OF_CALLS)
-    return (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
+    return (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in said))
 
 
 def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:

@@ -37,8 +37,10 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
         for rule in _CARRIED_OUT.get(trial.name, ())
     }
     tried = sorted(_faster(document), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
-    told = {rule for trial in document.trials if trial.state == "faster" for rule in _WON.get(trial.name, ())}
-    others = [one for one in insights if one.rule not in refuted | told]
+    confirmed = {
+        rule for trial in document.trials if trial.state == "faster" for rule in _WON.get(trial.name, ())
+    }
+    others = [one for one in insights if one.rule not in refuted | confirmed]
     most = max((one.gain.at_most for one in tried if one.gain is not None), default=0.0)
     ahead = list(takewhile(lambda one: _outweighs(one, most), others)) if tried else []
     return (*ahead, *tried, *others[len(ahead) :])

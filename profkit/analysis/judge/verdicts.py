@@ -177,8 +177,8 @@ class _JudgedReading:
         return self._verdict(check.then, reason, (check.fix,) * bool(check.fix))
 
     def _knows(self, metric: str) -> bool:
-        told = best_reading(self._readings, metric, [self._reading.scope])
-        return told is not None and told.value is not None and told.doubt is None
+        best = best_reading(self._readings, metric, [self._reading.scope])
+        return best is not None and best.value is not None and best.doubt is None
 
     def why_undecided(self) -> Verdict | None:
         """Return the verdict where the value is too near the threshold for how well it is known."""

@@ -94,18 +94,18 @@ def bare_name(name: str) -> str:
 def _by_detail(parts: list[NamePart]) -> Iterator[str]:
     """Yield what is worth most stands first: names before numbers, what is launched before what launches it."""
     for depth in (DETAIL, DETAIL - 1):
-        yield _told(parts, depth)
+        yield _short_text(parts, depth)
     core = _core(parts)
     args = core.args or []
     worth = [argument for argument in args if not (_plumbing(argument) or _plain_number(argument))]
     if worth and _LAUNCHER.search(core.text):
         yield from (f"…<{_type(worth[0], depth - 1)}>" for depth in _DEPTHS)
         yield f"…<{_type(worth[0], 0).removesuffix('<…>')}>"
-    yield _told(parts, 1)
+    yield _short_text(parts, 1)
     first = [_type(argument, 0) for argument in args if not _plumbing(argument)]
     for count in range(min(len(first) - 1, 8), 0, -1):
         yield f"{_named(parts)}<{', '.join(first[:count])}, …>"
-    yield _told(parts, 0)
+    yield _short_text(parts, 0)
     yield _named(parts)
 
 
@@ -125,8 +125,8 @@ def _steps(parts: list[NamePart]) -> list[NamePart]:
 
 
 def _named(parts: list[NamePart]) -> str:
-    """Return the name without arguments, as `_told` begins it."""
-    return _told(parts, 0).removesuffix("<…>")
+    """Return the name without arguments, as `_short_text` begins it."""
+    return _short_text(parts, 0).removesuffix("<…>")
 
 
 def _plain_number(argument: TypeArgument) -> bool:
@@ -137,7 +137,7 @@ def _plain_number(argument: TypeArgument) -> bool:
     return bare and all(re.fullmatch(r"-|…|-?\d+[uUlL]*|true|false", text) for text in texts)
 
 
-def _told(parts: list[NamePart], depth: int) -> str:
+def _short_text(parts: list[NamePart], depth: int) -> str:
     """Return the qualified name with `depth` levels of template arguments."""
     named = _steps(parts)
     inner = next((part for part in reversed(parts) if part.text == "lambda"), None)
@@ -176,7 +176,7 @@ def _type(argument: TypeArgument, depth: int) -> str:
     text = ""
     items = [item for item in argument.items if item != [NamePart("void")] or len(argument.items) == 1]
     for item in items:
-        word = _told(item, depth) if isinstance(item, list) else item
+        word = _short_text(item, depth) if isinstance(item, list) else item
         word = _NUMBER.sub(r"\1", word)
         glue = " " if text and isinstance(item, list) and text[-1] not in "&-" else ""
         text += glue + word

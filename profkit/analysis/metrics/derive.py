@@ -162,24 +162,24 @@ def _index(members: Iterable[Counter], table: FormulaTable) -> dict[str, Counter
 
 def _all_metrics(index: Mapping[str, Counter], scope: Scope, context: _Context) -> list[Reading]:
     table = context.table
-    asked = {
+    formulas = {
         name: ways
         for name, ways in table.formulas.items()
         if name not in table.optional or _collected(ways, index, table)
     }
-    index = _doubted(asked, index, scope, context)
-    readings = [_reading(metric(name), ways, index, scope, context) for name, ways in asked.items()]
+    index = _doubted(formulas, index, scope, context)
+    readings = [_reading(metric(name), ways, index, scope, context) for name, ways in formulas.items()]
     for name, code in table.absent.items():
         readings.append(_unavailable(metric(name), Fact(code), scope=scope, context=context))
     return readings
 
 
 def _doubted(
-    asked: Mapping[str, Sequence[Formula]], index: Mapping[str, Counter], scope: Scope, context: _Context
+    formulas: Mapping[str, Sequence[Formula]], index: Mapping[str, Counter], scope: Scope, context: _Context
 ) -> Mapping[str, Counter]:
     """Return the counters, marked as doubtful if a metric computed from them is impossible (`MetricInfo.inputs`)."""
     doubted = dict(index)
-    for name, ways in asked.items():
+    for name, ways in formulas.items():
         if not metric(name).inputs:
             continue
         reading = _reading(metric(name), ways, index, scope, context)

@@ -103,12 +103,12 @@ Argument: TypeAlias = "Tensor | tuple[Tensor, ...] | str | None"
 class OperationCall:
     """One call: the operation's name without its namespace, and the arguments in the order of its schema.
 
-    `told`: the values of arguments that are no tensors are known, not the shapes of tensors alone.
+    `has_values`: the values of arguments that are no tensors are known, not the shapes of tensors alone.
     """
 
     name: str
     arguments: tuple[Argument, ...]
-    told: bool = True
+    has_values: bool = True
 
     def tensor(self, place: int) -> Tensor | None:
         """Return the tensor at a place of the schema; None where another thing or nothing is there."""
@@ -184,14 +184,14 @@ def recorded_call(name: str, args: Mapping[str, Any]) -> OperationCall | None:
 
     None where no shapes were recorded, or they are no shapes.
     """
-    told = [args.get(key) for key in ("Input Dims", "Input type", "Concrete Inputs", "Input Strides")]
-    if not isinstance(told[0], list):
+    values = [args.get(key) for key in ("Input Dims", "Input type", "Concrete Inputs", "Input Strides")]
+    if not isinstance(values[0], list):
         return None
-    key = f"{name} {told}"
+    key = f"{name} {values}"
     if key not in _kept:
         if len(_kept) >= _MAX_KEPT or len(key) > _LONGEST_KEPT:
-            return _read_call(name, *told)
-        _kept[key] = _read_call(name, *told)
+            return _read_call(name, *values)
+        _kept[key] = _read_call(name, *values)
     return _kept[key]
 
 
@@ -202,7 +202,7 @@ def _read_call(name: str, dims: Any, types: Any, values: Any, strides: Any) -> O
     strides = strides if isinstance(strides, list) and len(strides) == len(dims) else [None] * len(dims)
     try:
         read = map(_argument, dims[:MAX_TENSORS], types, values, strides)
-        return OperationCall(plain_name(name)[:200], tuple(read), told=any(values))
+        return OperationCall(plain_name(name)[:200], tuple(read), has_values=any(values))
     except ValueError:
         return None
 
@@ -252,7 +252,7 @@ def written_call(text: str) -> OperationCall | None:
     if nested is None:
         return None
     try:
-        return OperationCall(plain_name(name), tuple(map(_unknown, nested)), told=False)
+        return OperationCall(plain_name(name), tuple(map(_unknown, nested)), has_values=False)
     except ValueError:
         return None
 

@@ -58,7 +58,7 @@ _MAX_TAPS = 4096  # in one dimension
 
 def _geometry(call: OperationCall, data: Tensor, weight: Tensor, at: _Places) -> _Geometry | None:
     count = len(data.shape) - 2
-    if count < 1 or len(weight.shape) != len(data.shape) or not call.told:
+    if count < 1 or len(weight.shape) != len(data.shape) or not call.has_values:
         return None
 
     def numbers(place: int | None, default: int) -> list[int] | None:
@@ -212,7 +212,7 @@ def _by_channel(call: OperationCall) -> NecessaryWork | None:
     if data is None or weight is None or len(data.shape) < 3:
         return None
     arguments = (*call.arguments[:7], *[None] * max(0, 7 - len(call.arguments)), str(data.shape[1]))
-    return _convolution(replace(_BY_CHANNEL, groups=7))(OperationCall(call.name, arguments, call.told))
+    return _convolution(replace(_BY_CHANNEL, groups=7))(OperationCall(call.name, arguments, call.has_values))
 
 
 CONVOLUTIONS: tuple[WorkFormula, ...] = (

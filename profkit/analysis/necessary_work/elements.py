@@ -83,7 +83,7 @@ def _copied(call: OperationCall) -> NecessaryWork | None:
 
 def _converted(call: OperationCall) -> NecessaryWork | None:
     source = call.tensor(0)
-    if source is None or not call.told:
+    if source is None or not call.has_values:
         return None
     new = tensor_like(source, type_=call.type_number(1))
     return NecessaryWork(0.0, moved_bytes(source, new), "memory", new.type)

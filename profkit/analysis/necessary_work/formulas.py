@@ -49,7 +49,7 @@ def with_given(call: OperationCall, given: str) -> OperationCall:
         missing = len(data.shape) - 2 - values[name].count(",") - 1 if data is not None else 0
         first = f"{_NEUTRAL[name]}, " * max(0, missing) if name in _NEUTRAL else ""
         arguments[place] = values[name].replace("[", f"[{first}", 1)
-    return replace(call, arguments=tuple(arguments), told=True)
+    return replace(call, arguments=tuple(arguments), has_values=True)
 
 
 _NEUTRAL = {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0}  # of a dimension of size 1

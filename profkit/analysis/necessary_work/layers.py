@@ -62,7 +62,7 @@ def _norm_backward(
         if above is None or below is None:
             return None
         wanted = call.flags(mask) if mask is not None else (True, True, True)
-        wanted = wanted if wanted or call.told else (True, scale is not None, False)
+        wanted = wanted if wanted or call.has_values else (True, scale is not None, False)
         count = sum(wanted[1:]) if scale is not None else 0
         first = tensor_like(below) if wanted[:1] == (True,) else None
         moved = moved_bytes(above, below, *call.tensors(*parts), scale, first, *([scale] * count))

@@ -134,8 +134,8 @@ class _Attention:
 
     def _is_causal(self, call: OperationCall) -> bool:
         """Return whether each query sees only keys up to its own place; if that is not known, as if it did."""
-        told = call.value(self.causal)
-        return told not in ("False", "0") if call.told and told else not call.told
+        value = call.value(self.causal)
+        return value not in ("False", "0") if call.has_values and value else not call.has_values
 
 
 PRODUCTS: tuple[WorkFormula, ...] = (

@@ -57,10 +57,10 @@ def _profile(stacks: Stacks, frames: dict[Frame, int]) -> dict[str, Any]:
         samples.append((numbers, weight))
     samples.sort(key=lambda sample: sample[0])
     unit = _UNITS.get(stacks.unit, "none")
-    told = unit != "none" or stacks.unit == stacks.title
+    names_unit = unit != "none" or stacks.unit == stacks.title
     return {
         "type": "sampled",
-        "name": stacks.title if told else f"{stacks.title} ({stacks.unit})",
+        "name": stacks.title if names_unit else f"{stacks.title} ({stacks.unit})",
         "unit": unit,
         "startValue": 0,
         "endValue": sum(weight for _, weight in samples),

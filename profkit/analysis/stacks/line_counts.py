@@ -252,8 +252,8 @@ def _loops(tree: ast.Module, function: str) -> Iterator[tuple[ast.For | ast.Whil
     ]
     for owner in [tree] if name == "<module>" else owners:
         for one in _own_nodes(owner):
-            if isinstance(one, (ast.For, ast.While)) and (told := _first_of(one.body[0], tree)) is not None:
-                yield one, told
+            if isinstance(one, (ast.For, ast.While)) and (first := _first_of(one.body[0], tree)) is not None:
+                yield one, first
 
 
 def _own_nodes(owner: ast.AST) -> Iterator[ast.AST]:

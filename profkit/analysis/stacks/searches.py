@@ -137,7 +137,9 @@ def searches_at(
             yield from _comprehension(loop, function, outer)
     for node in statement:
         if isinstance(node, ast.Attribute):
-            yield from _asked(node, Surroundings(function, [one for one in loops if _holds(one, node)]))
+            yield from _attribute_reads(
+                node, Surroundings(function, [one for one in loops if _holds(one, node)])
+            )
         if isinstance(node, (ast.Call, ast.Subscript)):
             surroundings = Surroundings(function, [one for one in loops if _holds(one, node)], replaced)
             yield from (
@@ -186,7 +188,7 @@ def _aggregates(node: ast.Call, name: str, around: Surroundings) -> Iterator[Con
         yield Construct("aggregates", kept, name)
 
 
-def _asked(node: ast.AST, around: Surroundings) -> Iterator[Construct]:
+def _attribute_reads(node: ast.AST, around: Surroundings) -> Iterator[Construct]:
     """Yield what a loop asks of an object that stays: `cart.total` and `cart.total()`."""
     if isinstance(node, ast.Attribute) and around.loops and around.stays(dotted(node.value)):
         yield Construct("asks", node.attr, dotted(node.value))

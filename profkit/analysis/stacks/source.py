@@ -459,11 +459,11 @@ class _Source:
 
     def _spin(self, loop: ast.While) -> Iterator[Construct]:
         """Yield a loop that asks until something has happened, and stores and calls nothing that counts meanwhile."""
-        asked = [one for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
-        names = [self._last_name(one) for one in asked]
-        if asked and not any(name in _ASKS for name in names):
+        calls = [one for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
+        names = [self._last_name(one) for one in calls]
+        if calls and not any(name in _ASKS for name in names):
             return
-        if not asked and (isinstance(loop.test, ast.Constant) or not does_nothing(loop.body)):
+        if not calls and (isinstance(loop.test, ast.Constant) or not does_nothing(loop.body)):
             return
         if all(only_looks(one) for one in loop.body):
             yield Construct(
@@ -474,24 +474,24 @@ class _Source:
         """Yield a loop that takes what is there without waiting, and begins again at once where there is nothing."""
         for at, one in enumerate(loop.body):
             again: list[ast.ExceptHandler | ast.If] = []  # what begins again
-            asked: ast.AST | None = None
+            probe: ast.AST | None = None
             if isinstance(one, ast.Try):
                 last = at == len(loop.body) - 1
                 idle = (each for each in one.handlers if does_nothing(each.body))
-                again, asked = [each for each in idle if last or continues_at_once(each.body)], one.body[0]
+                again, probe = [each for each in idle if last or continues_at_once(each.body)], one.body[0]
             elif isinstance(one, ast.If) and continues_at_once(one.body) and not one.orelse:
-                again, asked = [one], one.test
+                again, probe = [one], one.test
             elif isinstance(one, ast.If) and at == len(loop.body) - 1 and not one.orelse:
-                asked = one.test  # where it is not so, the loop begins again
-            calls = (each for each in ast.walk(asked) if self._asks_without_waiting(each)) if asked else ()
+                probe = one.test  # where it is not so, the loop begins again
+            calls = (each for each in ast.walk(probe) if self._asks_without_waiting(each)) if probe else ()
             method = next((self._last_name(each) for each in calls if isinstance(each, ast.Call)), "")
             if not again and method and line in (loop.lineno, one.lineno):
                 yield Construct("spin", method, ast.unparse(loop.test)[:60])
                 yield Construct("idle", method)
-            if again and method and asked is not None:
+            if again and method and probe is not None:
                 heads = [each.lineno for each in again if isinstance(each, ast.ExceptHandler)]
                 rests = line in heads or any(spans_line(part, line) for each in again for part in each.body)
-                if rests or line in (loop.lineno, one.lineno) or spans_line(asked, line):
+                if rests or line in (loop.lineno, one.lineno) or spans_line(probe, line):
                     yield Construct("spin", method, ast.unparse(loop.test)[:60])
                 if rests:
                     yield Construct("idle", method)

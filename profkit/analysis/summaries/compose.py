@@ -174,8 +174,12 @@ def _host_concerns(document: RunDocument) -> list[Summary]:
     if not has_samples(document.profiles) and has_cprofile(document.profiles):
         python = list(known)
     elif not python and not (skipped and document.workload.python is None):
-        asked = {planned.name for planned in document.plan.passes} if document.plan is not None else set()
-        source: PassName = "stacks" if "stacks" in asked and "cprofile" not in asked else "cprofile"
+        planned_names = (
+            {planned.name for planned in document.plan.passes} if document.plan is not None else set()
+        )
+        source: PassName = (
+            "stacks" if "stacks" in planned_names and "cprofile" not in planned_names else "cprofile"
+        )
         python = [absent_reading(document, "time.python", source, scopes[-1])]
     names = dict.fromkeys(r.metric for r in document.readings if r.metric.startswith("memory."))
     memory = [r for name in names if (r := best_reading(document.readings, name, scopes)) is not None]

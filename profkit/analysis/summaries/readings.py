@@ -160,8 +160,8 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
         return unavailable_reading(name, scope, Fact("not-in-report"))
     if source_pass in {planned.name for planned in document.plan.passes}:
         return unavailable_reading(name, scope, Fact.of("ended-before", name=source_pass))
-    asked = dict.fromkeys((*(planned.name for planned in document.plan.passes), source_pass))
-    names = ",".join(asked)
+    wanted = dict.fromkeys((*(planned.name for planned in document.plan.passes), source_pass))
+    names = ",".join(wanted)
     return unavailable_reading(name, scope, Fact.of("not-asked", name=source_pass), f"--passes {names}")
 
 
@@ -180,29 +180,31 @@ def traced_iterations(document: RunDocument) -> int:
         return 1
     if not trace.marked:
         return trace.repeats or 1
-    asked = _asked_iterations(document)
+    iterations = _planned_iterations(document)
     if (
         document.metal is not None
     ):  # how many calls one encoder holds is torch's to say: launches check nothing
-        told = asked is not None and any(timing.kind == "benchmark" for timing in document.timings)
-        return (asked if told else document.metal.entries) or 1
-    if asked is not None and _ran_as_asked(document, asked):
-        return asked
+        is_benchmark = iterations is not None and any(
+            timing.kind == "benchmark" for timing in document.timings
+        )
+        return (iterations if is_benchmark else document.metal.entries) or 1
+    if iterations is not None and _ran_as_planned(document, iterations):
+        return iterations
     entries = [entry.entries for entry in trace.ranges if entry.domain == "profkit"]
     return max(entries, default=0) or 1
 
 
-def _ran_as_asked(document: RunDocument, asked: int) -> bool:
-    """Return whether what was traced ran `asked` times. Of what is no benchmark the workload says how often."""
+def _ran_as_planned(document: RunDocument, iterations: int) -> bool:
+    """Return whether what was traced ran `iterations` times. Of what is no benchmark the workload says how often."""
     if document.timings and not any(timing.kind == "benchmark" for timing in document.timings):
         return False
     kernels = document.trace.kernels if document.trace is not None else ()
     total = sum(timed.total for timed in kernels)
-    even = sum(timed.total for timed in kernels if timed.launches % asked == 0)
+    even = sum(timed.total for timed in kernels if timed.launches % iterations == 0)
     return total > 0 and even >= _FOLLOWED * total
 
 
-def _asked_iterations(document: RunDocument) -> int | None:
+def _planned_iterations(document: RunDocument) -> int | None:
     """Return the iterations that the last step of the trace was told to run; None where it was told none or left
     out.
     """

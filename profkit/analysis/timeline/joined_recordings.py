@@ -13,7 +13,7 @@ from profkit.analysis.timeline.range_names import SourceLine, plain_operation
 from profkit.core.types import GpuLine, GpuTrace, KernelTime
 
 KNOWN = 0.5  # of the kernels' time: with less in configurations that were launched there, names tell
-_TOLD = ("operation", "operations", "backward_of", "file", "line", "function", "flops")
+_COPIED = ("operation", "operations", "backward_of", "file", "line", "function", "flops")
 MODULE = re.compile(r"hlo_module=([^,#]+)")
 # How XLA calls what a library does, whose kernels have names of their own, by whose they are.
 _OF_LIBRARIES = {"cublas": "__cublas", "cutlass": "__cublas", "nccl": "__nccl"}
@@ -33,8 +33,8 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
         for time in reversed(launched.kernels)
         if time.operation is not None or time.lines
     }
-    told = sum(time.total for time in trace.kernels if time.kernel.scope in known)
-    named = _by_name(known.values()) if told < KNOWN * sum(time.total for time in trace.kernels) else {}
+    covered = sum(time.total for time in trace.kernels if time.kernel.scope in known)
+    named = _by_name(known.values()) if covered < KNOWN * sum(time.total for time in trace.kernels) else {}
     placed = tuple(
         with_operation(time, known.get(time.kernel.scope) or named.get(time.kernel.name))
         for time in trace.kernels
@@ -98,8 +98,8 @@ def with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     share = time.launches / launched.launches if launched.launches else 0.0
     lines = tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines)
     most = round(share * launched.operation_launches)
-    told = {name: getattr(launched, name) for name in _TOLD}
-    return replace(time, **told, operation_launches=most, lines=lines)
+    copied = {name: getattr(launched, name) for name in _COPIED}
+    return replace(time, **copied, operation_launches=most, lines=lines)
 
 
 def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, GpuLine]]) -> GpuTrace | None:

@@ -225,7 +225,7 @@ class HostOperations:
 
     def __init__(self, origins: OriginIndex, windows: TimeWindows) -> None:
         self._origins, self._windows = origins, windows
-        self._asked: dict[
+        self._driver_steps: dict[
             tuple[int, int], set[int]
         ] = {}  # of each thread the steps in which the driver was asked
 
@@ -236,7 +236,7 @@ class HostOperations:
         for (process, thread), moments, _ in self._origins.steps():
             mine = rows["start"][(rows["process"] == process) & (rows["thread"] == thread)]
             steps = np.searchsorted(moments, mine, side="right") - 1
-            self._asked.setdefault((process, thread), set()).update(np.unique(steps).tolist())
+            self._driver_steps.setdefault((process, thread), set()).update(np.unique(steps).tolist())
 
     def summed(self) -> dict[SourceLine, ApiCall]:
         """Return for each line the operation that took most time on the host."""
@@ -244,14 +244,14 @@ class HostOperations:
 
         sums: dict[tuple[SourceLine, str], ApiCall] = {}
         for key, moments, numbers in self._origins.steps():
-            asked = self._asked.get(key)
-            if not asked:  # a thread of its own keeps nobody waiting
+            driver_steps = self._driver_steps.get(key)
+            if not driver_steps:  # a thread of its own keeps nobody waiting
                 continue
             spent = np.diff(moments)
             counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
             for step in np.flatnonzero(counts).tolist():
                 operation, backward_of, line, *_ = self._origins.origins[numbers[step]]
-                if operation is None or line is None or backward_of or step in asked:
+                if operation is None or line is None or backward_of or step in driver_steps:
                     continue
                 known = sums.get((line, operation), ApiCall(operation, 0, 0.0))
                 seconds = known.seconds + float(spent[step]) / 1e9

@@ -53,8 +53,8 @@ def launches_of(activities: Spool, lane: int) -> Launches:
     columns: list[Any] = []
     first, last = EVER[1], EVER[0]
     for block in activities:
-        asked = np.where(block["launch"] >= 0, block["launch"], block["start"])
-        first, last = min(first, int(asked.min())), max(last, int(block["end"].max()))
+        requested = np.where(block["launch"] >= 0, block["launch"], block["start"])
+        first, last = min(first, int(requested.min())), max(last, int(block["end"].max()))
         mine = block[
             (block["kind"] != TRANSFER) & (((block["process"].astype("i8") << 16) | block["device"]) == lane)
         ]

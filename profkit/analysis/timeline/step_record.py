@@ -181,9 +181,9 @@ class _Record:
         distinct, where = np.unique(keys, return_inverse=True)
         numbers = np.array([self._activity_label(int(key)) for key in distinct], dtype=np.int64)
         labels = numbers[where.reshape(-1)]
-        asked = (rows["key"] >= 0) & np.isin(rows["key"], self._wanted)
-        self._launched.update(zip(rows["key"][asked].tolist(), labels[asked].tolist(), strict=True))
-        copied = asked & (rows["kind"] == TRANSFER)
+        requested = (rows["key"] >= 0) & np.isin(rows["key"], self._wanted)
+        self._launched.update(zip(rows["key"][requested].tolist(), labels[requested].tolist(), strict=True))
+        copied = requested & (rows["kind"] == TRANSFER)
         self._copied.update(zip(rows["key"][copied].tolist(), rows["end"][copied].tolist(), strict=True))
         return labels
 

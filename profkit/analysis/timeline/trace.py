@@ -81,13 +81,13 @@ class DuplicateFilter:
             return block
         before = 0 if self._last is None else len(self._last)
         rows = block if self._last is None else np.concatenate([self._last, block])
-        again = _told_again(rows)
+        again = _repeats(rows)
         self._last = rows[rows["start"] == rows["start"][-1]]
         if not again.any():
             return block
         self.twice += int(np.count_nonzero(again[before:]))
-        told_first: Columns = rows[before:][~again[before:]]
-        return told_first
+        first_copies: Columns = rows[before:][~again[before:]]
+        return first_copies
 
     def notes(self) -> Iterator[Fact]:
         """Yield a note with the number of rows that were dropped, if there were any."""
@@ -99,7 +99,7 @@ class DuplicateFilter:
 _SAME = ("start", "end", "key", "what", "bytes", "stream", "process", "device", "kind")
 
 
-def _told_again(rows: Columns) -> Any:
+def _repeats(rows: Columns) -> Any:
     """Return for each row, ordered by their starts, whether an earlier one is the same.
 
     False where no stream or no launch is known.
@@ -187,8 +187,8 @@ def _part_that_counts(
     bounds = bounds_with_copies(activities, order, steady)
     windows = TimeWindows(_without_compiling(bounds, recording, steady), marked=False, tight=True)
     loops = other_loops(activities, order, steady)
-    told = (Fact.of("other-loop", **asdict(loop)) for loop in loops)
-    return windows, steady, loops, (note, *told)
+    others = (Fact.of("other-loop", **asdict(loop)) for loop in loops)
+    return windows, steady, loops, (note, *others)
 
 
 def other_loops(activities: Spool, order: LaunchOrder, steady: SteadyPart) -> tuple[GpuLoop, ...]:

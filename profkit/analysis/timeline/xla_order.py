@@ -128,10 +128,10 @@ class _Placed:
         self.other += other.other
 
     @property
-    def is_told(self) -> bool:
+    def is_placed(self) -> bool:
         """Return whether enough launches (_PLACED) have an instruction to speak of all of them."""
-        told = self.launches.total()
-        return told > 0 and told >= _PLACED * (told + self.other)
+        placed = self.launches.total()
+        return placed > 0 and placed >= _PLACED * (placed + self.other)
 
 
 class _Alignment:
@@ -278,12 +278,12 @@ def with_schedules(
         found = _placed_in(alternatives, sequence, names)
         for number, count in Counter(number for number, _ in sequence).items():
             placed.setdefault(number, _Placed()).join(found.get(number, _Placed(other=count)))
-    told = {number: one for number, one in placed.items() if one.is_told}
+    known = {number: one for number, one in placed.items() if one.is_placed}
     kernels = tuple(
-        _with_parts(time, told[number]) if number in told else time
+        _with_parts(time, known[number]) if number in known else time
         for number, time in enumerate(trace.kernels)
     )
-    return replace(trace, kernels=kernels, work=_work(kernels, told))
+    return replace(trace, kernels=kernels, work=_work(kernels, known))
 
 
 def runs_programs(trace: GpuTrace) -> bool:
@@ -337,7 +337,7 @@ def _placed_in(
     unanimous = _unanimous([program for program, _ in fitting], launches, names)
     return {
         **found,
-        **{number: one for number, one in unanimous.items() if not found.get(number, _Placed()).is_told},
+        **{number: one for number, one in unanimous.items() if not found.get(number, _Placed()).is_placed},
     }
 
 
@@ -346,7 +346,7 @@ def _agreed(several: Sequence[_Placed]) -> _Placed | None:
     if all(one.launches == several[0].launches for one in several):
         return several[0]
     plain = [{said.plain for said in one.launches} for one in several]
-    if any(one != plain[0] or len(one) != 1 or not several[at].is_told for at, one in enumerate(plain)):
+    if any(one != plain[0] or len(one) != 1 or not several[at].is_placed for at, one in enumerate(plain)):
         return None
     agreed = _Placed()
     (said,) = plain[0]
@@ -421,10 +421,10 @@ def _seconds(time: KernelTime, placed: _Placed, one: ScheduledKernel) -> float:
     return time.total * share
 
 
-def _work(kernels: Sequence[KernelTime], told: Mapping[int, _Placed]) -> tuple[GpuOperation, ...]:
+def _work(kernels: Sequence[KernelTime], known: Mapping[int, _Placed]) -> tuple[GpuOperation, ...]:
     """Return the operations with their shapes, as one line calls each, most time first."""
     sums: dict[ScheduledKernel, tuple[float, float, float, dict[str, float]]] = {}
-    for number, placed in told.items():
+    for number, placed in known.items():
         time = kernels[number]
         share = time.launches / placed.launches.total()
         for one, count in placed.launches.items():

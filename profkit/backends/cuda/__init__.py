@@ -21,7 +21,7 @@ _NAMES = re.compile(
     r"\b(?:cuda\w*|cupy|pycuda|triton|nvcc|cutlass|cute|numba\.cuda|tensorrt|deepspeed|vllm|gpus?)\b",
     re.IGNORECASE,
 )
-_ASKED = "--backend cuda: "
+_OPTION = "--backend cuda: "
 _LAUNCHERS = {"torchrun", "accelerate", "deepspeed"}
 # What the linker leaves in a program that was made with CUDA.
 _FATBIN = (b".nv_fatbin", b"libcudart.so", b"libcuda.so", b"cuLaunchKernel")
@@ -64,7 +64,7 @@ class CudaBackend(Backend):
         try:
             return DeviceCandidate(evidence, self.devices())
         except MachineError as fault:
-            return DeviceCandidate(evidence, missing=fault.message.removeprefix(_ASKED))
+            return DeviceCandidate(evidence, missing=fault.message.removeprefix(_OPTION))
 
     def devices(self) -> tuple[Gpu, ...]:
         """Return the devices that the driver shows. Raises MachineError if there is none."""
@@ -75,7 +75,9 @@ class CudaBackend(Backend):
             return gpus
         fault = gpu.driver_fault()
         reason = fault.reason if fault is not None else "no device is visible"
-        raise MachineError(f"{_ASKED}{reason}", (fault.fix if fault is not None else None) or "--backend cpu")
+        raise MachineError(
+            f"{_OPTION}{reason}", (fault.fix if fault is not None else None) or "--backend cpu"
+        )
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         """Return nsys and ncu at work on one run."""

@@ -231,9 +231,11 @@ def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:
     return Hotspot(str(function), last - first, last, int(blocks), str(file), int(line), counters=known)
 
 
-def _held(file: Any, line: Any, function: Any, size: Any, blocks: Any, asked: Any, reserved: Any) -> Hotspot:
+def _held(
+    file: Any, line: Any, function: Any, size: Any, blocks: Any, requested: Any, reserved: Any
+) -> Hotspot:
     """Return a line that held memory of the device when that was full; without a line, the backward pass."""
-    known = {"asked": float(asked), "reserved": float(reserved)}
+    known = {"asked": float(requested), "reserved": float(reserved)}
     place, number = (str(file), int(line)) if file else (None, None)
     return Hotspot(str(function), float(size), None, int(blocks), place, number, counters=known)
 

@@ -77,7 +77,7 @@ class Connection:
     def __init__(self, place: ExecutionPlace, log: Path, python: str | None = None) -> None:
         self.place = place
         self.hello = Hello()
-        self._python, self._told = python, False
+        self._python, self._answered = python, False
         self.cancelled = False  # by a Ctrl-C here
         hidden = [
             name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
@@ -217,7 +217,7 @@ class Connection:
         After a result or a fault, the place gets a moment to remove what the work left there; and so does the client
         of a place that costs money, which has to end that place.
         """
-        if self._told or self.place.is_rented:
+        if self._answered or self.place.is_rented:
             self._child.finish(TIDY_SECONDS)
         self._child.close()
 
@@ -241,7 +241,7 @@ class Connection:
             )
         self._child.cut_log()
         if message["event"] != "beat":
-            self._told = message["event"] in ("result", "fault")
+            self._answered = message["event"] in ("result", "fault")
         if message["event"] == "fault":  # in its own words: they may hold what a workload printed
             code = message.get("exit")
             kind = _FAULTS.get(code, MachineError) if isinstance(code, int) else MachineError

@@ -118,13 +118,13 @@ def make_request(
     return EvaluationRequest(settings, folder, backend, name, command, gpus=chosen)
 
 
-def note_asked(logs: Path, judge: int, test: str) -> None:
+def note_started(logs: Path, judge: int, test: str) -> None:
     """Note that the kernel of the test runs from now on: if the judge ends, the kernel may have ended it."""
     with suppress(OSError):
         (logs / f"asked-{judge}").write_text(test, encoding="ascii")
 
 
-def was_asked(logs: Path, judge: int, test: str) -> bool:
+def was_started(logs: Path, judge: int, test: str) -> bool:
     """Return whether the kernel of the test ran when the judge ended."""
     with suppress(OSError, ValueError):
         return read_bounded(logs / f"asked-{judge}").decode() == test

@@ -50,7 +50,7 @@ from profkit.kernels.evaluation.request import (
     read_request,
     require_code,
     tests_of,
-    was_asked,
+    was_started,
 )
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 
@@ -89,8 +89,8 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
     logs, settings = request.folder / "logs", request.settings
 
     def settle(outcome: JobOutcome) -> None:
-        asked = was_asked(logs, outcome.slot, outcome.job.key)
-        if (result := test_result(outcome, asked=asked)) is not None:
+        started = was_started(logs, outcome.slot, outcome.job.key)
+        if (result := test_result(outcome, started=started)) is not None:
             campaign.settle(result.test.id, result)
 
     # What kernels leave in this folder goes, too, where the judge is killed.
@@ -292,11 +292,11 @@ def check_tests(settings: JudgeSettings, about: Mapping[str, Any]) -> tuple[Eval
     )
 
 
-def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
+def test_result(outcome: JobOutcome, *, started: bool) -> TestResult | None:
     """Return the result of a test by the outcome of its job; None where it was not run.
 
     What ends the judge itself is PyTorch's own kernel, or the making of arguments: nobody's kernel runs there.
-    But a kernel that was `asked` for runs beside it, and may have ended it: then the test counts, so that no
+    But a kernel that was `started` for runs beside it, and may have ended it: then the test counts, so that no
     kernel escapes its test by what it does.
     """
     data: Any = outcome.job.data
@@ -313,7 +313,7 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
         if answer.test.id != test.id:
             return replace(result, reason=Fact("not-asked-for"))
         return answer
-    if asked and outcome.status is not JobStatus.lost:
+    if started and outcome.status is not JobStatus.lost:
         result = replace(result, reason=Fact.of("judge-ended", said))
     elif outcome.status is not JobStatus.lost:
         result = replace(result, status="skipped", reason=Fact.of("reference-ended", said))

@@ -380,7 +380,7 @@ def _launch_result(
         ),
         values=values,
         device=device,
-        lock_asked=False if unlocked else None,
+        lock_requested=False if unlocked else None,
         lock_done=False if unlocked else None,
     )
 

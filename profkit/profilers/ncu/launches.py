@@ -80,7 +80,7 @@ class LaunchResult:
     kernel: Kernel
     values: Mapping[str, Value] = field(repr=False)
     device: int | None = None
-    lock_asked: bool | None = None  # whether the clocks were to be locked, and
+    lock_requested: bool | None = None  # whether the clocks were to be locked, and
     lock_done: bool | None = None  # whether they were; None where the report does not tell
     driver: str | None = None  # version of the kernel-mode driver
 

@@ -137,7 +137,7 @@ class LaunchTotals:
         """Yield the same launches, and count them."""
         for launch in launches:
             self.launches += 1
-            self.clocks[launch.lock_asked, launch.lock_done] += 1
+            self.clocks[launch.lock_requested, launch.lock_done] += 1
             if (passes := finite_number(launch.values.get(PASSES))) is not None:
                 self.passes[int(passes)] += 1
             if launch.driver is not None:

@@ -124,7 +124,7 @@ def _read_launch(data: bytes | mmap, at: int, end: int, names: Mapping[int, str]
         return read_text(data, *spans[field]) if field in spans else ""
 
     mangled = string(_MANGLED) or None
-    lock_asked, lock_done = _read_clock_lock(data, spans.get(_CLOCK))
+    lock_requested, lock_done = _read_clock_lock(data, spans.get(_CLOCK))
     device = finite_number(values.get(DEVICE))
     return LaunchResult(
         kernel=kernel_of(
@@ -136,7 +136,7 @@ def _read_launch(data: bytes | mmap, at: int, end: int, names: Mapping[int, str]
         ),
         values=values,
         device=None if device is None else int(device),
-        lock_asked=lock_asked,
+        lock_requested=lock_requested,
         lock_done=lock_done,
         driver=_driver(data, spans.get(_DRIVER)),
     )

@@ -105,8 +105,8 @@ def bisect(
         given = StandardInput()
         if take_input:
             given = stack.enter_context(given_input(f"profkit bisect {good} {bad}", command, progress))
-        if given.told is not None:
-            progress.note(fact_text(given.told))
+        if given.note is not None:
+            progress.note(fact_text(given.note))
         return Bisection(document, root, cwd, folder, progress, given.file).run(), folder
 
 

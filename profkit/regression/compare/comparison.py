@@ -70,7 +70,7 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     if not changes and not kernels:
         why = Fact.of("nothing-in-common", metrics=", ".join(options.metrics))
         return Comparison(*sides, "refused", why, differences=differences)
-    outcome = outcome_of(changes, kernels, asked=bool(options.metrics))
+    outcome = outcome_of(changes, kernels, metric_named=bool(options.metrics))
     if not options.metrics or MEAN_METRIC in options.metrics:
         outcome = outcome_of_sweep(outcome, decided.grouped, changes)
     if baseline == candidate:

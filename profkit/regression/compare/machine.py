@@ -30,7 +30,7 @@ GUEST_FACTOR = 2.0
 MAX_SENSITIVITY = 2.0
 # A program that takes a core's time also takes of its caches and its clock, which nothing counts: half as much again.
 MARGIN = 1.5
-TOLD_LOSS = 0.01  # of a run's time: less is not worth a note, given the machine's own spread
+MIN_LOSS = 0.01  # of a run's time: less is not worth a note, given the machine's own spread
 MAX_LOST = 0.9  # of a run's time: if more was lost, no time is known at all
 # Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
 _NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
@@ -165,7 +165,7 @@ def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | N
     size = log(GUEST_FACTOR) if virtual is not None else 0.0
     down, up = (size - MARGIN * log(1 - share) for share in lost)
     reasons = [Fact.of("guest", virtual=virtual, factor=GUEST_FACTOR)] if virtual is not None else []
-    if virtual is None or max(lost) >= TOLD_LOSS:
+    if virtual is None or max(lost) >= MIN_LOSS:
         side, more = ("candidate", candidate) if lost[1] >= lost[0] else ("baseline", baseline)
         stolen, waited = lost_shares(more.disturbances)
         reasons.append(Fact.of("lost", side=side, stolen=stolen, waited=waited))

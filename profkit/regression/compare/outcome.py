@@ -67,14 +67,14 @@ DEFAULTS = CompareOptions()
 
 
 def outcome_of(
-    changes: Sequence[Change], kernels: Sequence[CodeChange] = (), *, asked: bool = False
+    changes: Sequence[Change], kernels: Sequence[CodeChange] = (), *, metric_named: bool = False
 ) -> Decided:
     """Return the outcome, by the metrics that decide.
 
     `regressed`: a metric that decides is "different" for the worse, whatever became better. `ambiguous`: a time
     (or what stands in for it) is open. `improved`: something better and nothing worse. `changed`: only what is
     neither good nor bad, or decides nothing. Else `same`. A time that fell to a tenth or less is no improvement
-    yet, unless the metric was `asked` for by name: most often the work was not done.
+    yet, unless the metric was named (`metric_named`): most often the work was not done.
     """
     decisive = deciding_changes(changes)
     different = [change for change in worst_first(decisive) if change.word == "different"]
@@ -89,7 +89,7 @@ def outcome_of(
         return Decided("ambiguous", _about("open", undecided[0]), undecided[0].fix or LONGER)
     better = [change for change in different[::-1] if change.course == "better"]
     fallen = [c for c in better if c.unit == "s" and c.ratio is not None and c.ratio <= COLLAPSE]
-    if fallen and not asked:
+    if fallen and not metric_named:
         return Decided(
             "ambiguous", _about("collapsed", fallen[0]), Fact.of("accept", metric=fallen[0].metric)
         )

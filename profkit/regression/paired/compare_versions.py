@@ -56,7 +56,7 @@ class VersionsRequest:
     pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
     backend: str = "auto"
-    asked: bool = False  # the time was asked for by name: then a tenth of it is an improvement, too
+    metric_named: bool = False  # the time was asked for by name: then a tenth of it is an improvement, too
     take_input: bool = False  # standard input is the user's, and each run gets it
 
 
@@ -91,8 +91,8 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
         progress.end(f"{first.name}; {second.name}")
         if request.take_input:
             given = stack.enter_context(given_input("profkit compare ...", second.command, progress))
-            if given.told is not None:
-                progress.note(fact_text(given.told))
+            if given.note is not None:
+                progress.note(fact_text(given.note))
             first, second = (replace(version, given=given.file) for version in (first, second))
         return _compare_ready(request, first, second, folder, progress)
 
@@ -142,7 +142,7 @@ def _compare_ready(
             progress.fail("interrupted")
             reason, interrupted = search.found, True
             notes = [Fact("search-interrupted")]
-    comparison = _comparison_of(sides, changes, result, reason, tuple(notes), request.asked)
+    comparison = _comparison_of(sides, changes, result, reason, tuple(notes), request.metric_named)
     if comparison.outcome == "regressed":
         comparison = replace(comparison, blamed=blamed_lines(reason, first, second))
     return VersionsResult(comparison, interrupted)
@@ -248,7 +248,7 @@ def _comparison_of(
     result: PairedResult,
     found: Reason,
     notes: tuple[Fact, ...],
-    asked: bool,
+    metric_named: bool,
 ) -> Comparison:
     why: Comparison | None = None
     if len(found.documents) == 2:
@@ -261,7 +261,11 @@ def _comparison_of(
             changes = (*changes, *counted)
             sides = replace(sides[0], backend=first.backend), replace(sides[1], backend=second.backend)
     timed_any = any(change.unit == "s" for change in changes)
-    decided = outcome_of(changes, why.kernels if why else (), asked=asked) if timed_any else _too_few(result)
+    decided = (
+        outcome_of(changes, why.kernels if why else (), metric_named=metric_named)
+        if timed_any
+        else _too_few(result)
+    )
     outcome = decided.word
     return Comparison(
         *sides,

@@ -251,11 +251,11 @@ def frame(kind: str, height: float, title: str, description: str, body: Sequence
     inner = together(body)
     name, words = clean(shorten(title, LONGEST)), clean(shorten(description, LONGEST_TEXT))
     mark = f"c{crc32(f'{kind}{name}{words}{inner}'.encode(errors='replace')):08x}"
-    told = (element("title", name, id=f"{mark}t"), element("desc", words, id=f"{mark}d"))
+    labels = (element("title", name, id=f"{mark}t"), element("desc", words, id=f"{mark}d"))
     box = f"0 0 {number(WIDTH)} {number(height)}"
     return element(
         "svg",
-        *told,
+        *labels,
         inner,
         class_=f"chart {kind}",
         viewBox=box,

@@ -64,12 +64,12 @@ class StepBar(Block):
         return Paragraph(Span(line, Style.CODE)), Paragraph(soft(self._key()))
 
     def _key(self) -> str:
-        told = {
+        meanings = {
             "limited": "height: the time needed at the hardware's limits",
             "idle": f"{_IDLE} idle",
             "unknown": f"{_UNKNOWN} not known",
         }
-        return "; ".join(words for look, words in told.items() if look in self.looks)
+        return "; ".join(words for look, words in meanings.items() if look in self.looks)
 
 
 def bar_line(parts: Sequence[StepPart], cells: int = _CELLS) -> str:

@@ -220,8 +220,8 @@ def _commits(metrics: Sequence[MetricOutcome]) -> list[Text]:
     several = len(names) > 1
     lines: list[Text] = []
     for line, of in names.items():
-        told = f" ({', '.join(of)})" if several else ""
-        lines.append(joined(soft(f"commits since then{told}: "), code(line)))
+        named = f" ({', '.join(of)})" if several else ""
+        lines.append(joined(soft(f"commits since then{named}: "), code(line)))
     return lines
 
 

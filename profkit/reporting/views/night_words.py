@@ -186,8 +186,8 @@ def workload_notes(workload: WorkloadOutcome) -> list[str]:
     if pairs is None:
         return lines
     lines += map(fact_text, (*pairs.notes, *pairs.uncounted))
-    told = any(m.gates and m.code in (NOT_COMPARED, SAME_CODE, FIRST) for m in workload.metrics)
-    if pairs.why and not told:
+    is_said = any(m.gates and m.code in (NOT_COMPARED, SAME_CODE, FIRST) for m in workload.metrics)
+    if pairs.why and not is_said:
         fix = f" (fix: {pairs.fix})" if pairs.fix else ""
         lines.append(f"not run in pairs: {fact_text(pairs.why)}{fix}")
     return lines

@@ -284,11 +284,11 @@ def to_do_section(document: RunDocument) -> Section | None:
 def _missing_trace_text(document: RunDocument) -> str:
     """Return why nothing is concluded from what was counted, and what gives a trace."""
     lost = next((one for one in document.passes if one.name == "trace" and one.state != "finished"), None)
-    told = [Fact("counted-alone")]
+    notes = [Fact("counted-alone")]
     if lost is not None:
-        told.insert(0, Fact.of(f"pass-{lost.state}", *filter(None, [lost.reason]), name=lost.name))
+        notes.insert(0, Fact.of(f"pass-{lost.state}", *filter(None, [lost.reason]), name=lost.name))
     fix = f" Fix: {lost.fix}" if lost is not None and lost.fix else ""
-    return " ".join(map(note_text, told)) + fix
+    return " ".join(map(note_text, notes)) + fix
 
 
 def more_on_screen(document: RunDocument) -> Detail | None:

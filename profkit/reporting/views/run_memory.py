@@ -72,9 +72,9 @@ def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) 
     crest = f"peak {format_quantity(peak, 'B')}"
     marks.append(Line(((0.0, peak), (end, peak)), "peak", f"{crest}, {of}"))
     marks.append(TextMark(0.0, peak, crest, "peak", sides="ra"))
-    told = [one.hover for one in marks if isinstance(one, Line | Area) and one.hover and one.style != "step"]
-    told += [f"{plural(len(single), 'entry', 'entries')} of the region"] if single else []
-    words = f"{title}: {'; '.join(told)}."
+    parts = [one.hover for one in marks if isinstance(one, Line | Area) and one.hover and one.style != "step"]
+    parts += [f"{plural(len(single), 'entry', 'entries')} of the region"] if single else []
+    words = f"{title}: {'; '.join(parts)}."
     return Chart(
         "memory",
         f"Memory of the {title.lower()}",

@@ -81,7 +81,7 @@ def _chart(document: RunDocument, model: RooflineModel, shown: Sequence[Roofline
     marks += [
         PointGroup(
             (Point(one.intensity, one.rate, "", _style(one), _radius(one.share)),),
-            _told(document, model, one),
+            _point_text(document, model, one),
         )
         for one in reversed(shown)  # the largest are drawn last, and reached last
     ]
@@ -159,7 +159,7 @@ def _style(point: RooflinePoint) -> str:
     return "mark" if point.counted else "mark hollow"
 
 
-def _told(document: RunDocument, model: RooflineModel, point: RooflinePoint) -> str:
+def _point_text(document: RunDocument, model: RooflineModel, point: RooflinePoint) -> str:
     """Return a mark's text: `softmax at train.py:9: 47 % of the GPU time; 1.13 FLOP/B, 2.86 TFLOP/s, ...`.
 
     It ends with the share reached of what the point's roofs allow.

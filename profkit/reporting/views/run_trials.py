@@ -33,7 +33,7 @@ _STATES: Mapping[TrialState, str] = {
     "without-hold": "not tried",
     "interrupted": "interrupted",
 }
-_TOLD = 1000  # %: an interval that goes further says only that nothing is known
+_MAX_SHOWN = 1000  # %: an interval that goes further says only that nothing is known
 # What is often advised, and is worth a line where it makes a program slower.
 _COMMON: tuple[TrialName, ...] = ("threads", "tf32", "convolutions", "loader", "collector")
 
@@ -102,7 +102,7 @@ def _change(trial: TriedChange) -> str:
     if trial.ratio is None or trial.low is None or trial.high is None:
         return ""
     low, middle, high = (100 * (one - 1) for one in (trial.low, trial.ratio, trial.high))
-    upper = f"{high:+.0f}" if high < _TOLD else f"over {_TOLD:+d}"
+    upper = f"{high:+.0f}" if high < _MAX_SHOWN else f"over {_MAX_SHOWN:+d}"
     return f"{middle:+.0f} % ({low:+.0f} to {upper})"
 
 

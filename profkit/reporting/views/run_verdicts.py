@@ -277,15 +277,15 @@ def _inner_verdicts(document: RunDocument) -> Iterator[Section]:
     whole = (v for v in document.verdicts if v.scope.kind in ("run", "region"))
     above = {verdict.target for verdict in whole if verdict.verdict in ("fail", "unknown")}
     readings = _by_place(document)
-    told = [
+    statuses = [
         replace(row, below=()) if verdict.target in above else row
         for verdict in worst_first(inner)[:_MAX_VERDICTS]
         for row in (_row(verdict, readings),)
     ]
-    left = len(inner) - len(told)
+    left = len(inner) - len(statuses)
     more: tuple[Block, ...] = (Paragraph(soft(f"{left} more are in run.json.")),) if left else ()
     title = f"In single {backend_named(document.backend).work}s"
-    body = (Statuses(tuple(told)), *more)
+    body = (Statuses(tuple(statuses)), *more)
     yield Section(title, body, count_verdicts(inner), Fold.FOLDED)
 
 

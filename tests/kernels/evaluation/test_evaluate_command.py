@@ -13,8 +13,8 @@ from profkit.kernels.evaluation import run
 from profkit.kernels.evaluation.request import (
     EvaluationRequest,
     JudgeSettings,
-    note_asked,
-    was_asked,
+    note_started,
+    was_started,
 )
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
@@ -144,9 +144,9 @@ def test_no_kernel_gets_out_of_a_test_by_ending_the_judge(tmp_path: Path) -> Non
     job = Job("1", {"test": to_plain_data(a_test("relu.default"))})
     for asked, status in ((False, "skipped"), (True, "lost")):
         if asked:
-            note_asked(tmp_path, 0, job.key)
+            note_started(tmp_path, 0, job.key)
         outcome = JobOutcome(job, JobStatus.crash, reason="its process was killed by SIGKILL")
-        result = run.test_result(outcome, asked=was_asked(tmp_path, 0, job.key))
+        result = run.test_result(outcome, started=was_started(tmp_path, 0, job.key))
         assert result is not None
         assert result.status == status
         assert "killed by SIGKILL" in spoken(result.reason)

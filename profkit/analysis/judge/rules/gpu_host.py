@@ -32,12 +32,14 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
     if trace is None or idle is None or not trace.line_span or not trace.lines_of:
         return
     least = _often(run)
-    told: set[tuple[str | None, int | None]] = set()  # lines of functions that give the same each time
+    repeated_lines: set[tuple[str | None, int | None]] = (
+        set()
+    )  # lines of functions that give the same each time
     for again in _made_again(run, least):
         yield again.insight
-        told |= again.lines
+        repeated_lines |= again.lines
     for line in trace.lines:
-        if (line.file, line.line) in told:
+        if (line.file, line.line) in repeated_lines:
             continue
         made = line.on_host
         share = min(idle, made.seconds / trace.line_span) if made is not None else 0.0
@@ -213,11 +215,11 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
     trace, idle = run.trace, idle_share(run)
     if trace is None or idle is None or not trace.lines_of or not trace.lines:
         return None
-    told = set().union(
+    repeated_lines = set().union(
         *(one.lines for one in _made_again(run, _often(run)))
     )  # another rule says it of all of them
     for spot, loaded, sampled in step_places(run):
-        if (spot.where.file, spot.where.line) in told:
+        if (spot.where.file, spot.where.line) in repeated_lines:
             continue
         share = min(idle, sampled)
         here = (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line))

@@ -296,7 +296,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
         for one in spots[:4]
     ]
     reserved = known.get("reserved", 0.0)
-    asked, unused = format_quantity(known.get("asked", 0.0), "B"), reserved - profile.total
+    requested, unused = format_quantity(known.get("asked", 0.0), "B"), reserved - profile.total
     pieces = (
         f"; {format_quantity(unused, 'B')} more are reserved but fragmented: "
         "PYTORCH_ALLOC_CONF=expandable_segments:True"
@@ -307,7 +307,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
     yield insight_at(
         "out-of-memory",
         "The memory of the device is full",
-        f"{asked} were asked for, and {format_quantity(profile.total, 'B')} are in use: {'; '.join(lines)}{pieces}",
+        f"{requested} were asked for, and {format_quantity(profile.total, 'B')} are in use: {'; '.join(lines)}{pieces}",
         Place(function=first.function or None, file=first.file, line=first.line),
     )
 

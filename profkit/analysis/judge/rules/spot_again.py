@@ -31,7 +31,7 @@ def aggregated_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  
             continue
         if not takes_the_time(spot, one.how):
             continue
-        if not is_often(spot, held) or ("." in one.name and not _is_asked_of_one(spot)):
+        if not is_often(spot, held) or ("." in one.name and not _is_asked_of_one_object(spot)):
             continue
         return say(
             spot,
@@ -43,7 +43,7 @@ def aggregated_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  
     return None
 
 
-def _is_asked_of_one(spot: CodeSpot) -> bool:
+def _is_asked_of_one_object(spot: CodeSpot) -> bool:
     """Return whether the loop that asks for what a method computes asks the same object each time."""
     code, name = spot.caller_code, last_name((spot.where.function or "").partition(".<locals>")[0])
     return code is not None and any(one.name == name for one in code.find("asks"))
@@ -56,12 +56,12 @@ def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     counted = profile_of(document, "own-time")
     every = counted.hotspots if counted is not None else ()
-    asked = max((one for one in every if one.function == found), key=_calls, default=None)
+    method = max((one for one in every if one.function == found), key=_calls, default=None)
     hashes = sum(_calls(one) for one in every if one.function == "__hash__")
-    if asked is None or _calls(asked) < MIN_CALLS or hashes * FOR_EACH_OBJECT < _calls(asked):
+    if method is None or _calls(method) < MIN_CALLS or hashes * FOR_EACH_OBJECT < _calls(method):
         return None  # without hashes what is compared is no key
-    made = sum(_calls(one) for one in every if one.function == "__init__" and one.file == asked.file)
-    if made and _calls(asked) < FOR_EACH_OBJECT * made:
+    made = sum(_calls(one) for one in every if one.function == "__init__" and one.file == method.file)
+    if made and _calls(method) < FOR_EACH_OBJECT * made:
         return None  # each object is hashed when it is kept, and once more when it is looked up
     share = _share_of(spot, found)
     least = "at least " if spot.partial else ""
@@ -69,7 +69,7 @@ def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
         spot,
         "repeated-work",
         f"The keys are {'hashed' if found == '__hash__' else 'compared'} again and again: "
-        f"{least}{count_text(_calls(asked), 'call')} of {found}",
+        f"{least}{count_text(_calls(method), 'call')} of {found}",
         f"{percent_text(100 * share)} of this is in {found}, which visits everything that a key holds"
         + (f"; {count_text(made, 'object')} {'was' if made == 1 else 'were'} made" if made else ""),
         spot.share * share,
@@ -98,22 +98,22 @@ def _share_of(spot: CodeSpot, method: str) -> float:
 def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Find a functools cache whose results are never used again, or that is full and drops results that are."""
     hits, misses, full = (spot.variables.get(f"[cache {name}]") for name in ("hits", "misses", "full"))
-    asked, missed = (one.length or 0 if one is not None else 0 for one in (hits, misses))
+    hit_count, missed = (one.length or 0 if one is not None else 0 for one in (hits, misses))
     keeps = (full.length or 0) if full is not None else 0
-    small = keeps > 0 and missed >= TURNED_OVER * keeps and asked <= SMALL * missed
-    if missed < MIN_CALLS or (asked > USELESS * missed and not small):
+    small = keeps > 0 and missed >= TURNED_OVER * keeps and hit_count <= SMALL * missed
+    if missed < MIN_CALLS or (hit_count > USELESS * missed and not small):
         return None
     cached = place_name(spot.where).partition(".<locals>")[0]
     title = (
         f"The cache of {cached} never has the requested result"
-        if asked == 0
+        if hit_count == 0
         else f"The cache of {cached} hardly ever helps"
     )
     return say(
         spot,
         "useless-cache",
         title,
-        f"it was asked {count_text(asked + missed)} times and had the result only {count_text(asked)} times"
+        f"it was asked {count_text(hit_count + missed)} times and had the result only {count_text(hit_count)} times"
         + (f"; it keeps {count_text(keeps)} results, and is full" if small else ""),
         change=words(f"useless-cache{'.full' if small else ''}", "host"),
     )

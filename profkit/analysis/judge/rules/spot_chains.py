@@ -180,22 +180,22 @@ def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
         edges = [
             each for each in calls_from(document, spot) if each.callee and each.callee.function == one.name
         ]
-        asked, part = sum(each.calls or 0 for each in edges), 1 - _asking(document, spot, one.name, edges)
+        calls, part = sum(each.calls or 0 for each in edges), 1 - _asking(document, spot, one.name, edges)
         if spot.kind == "calls":
             called = spot.under.name if spot.under is not None else ""
             if called not in (*one.how.split(), *_TEXTS_OF):
                 continue  # what takes the time is not made for the message
             level = counted_function(document, "isEnabledFor", _LOGGING)
             # An edge of little time may be left out: then the function and the loggers' own question have run so often.
-            asked = asked or min(spot.calls or 0, (level.calls or 0) if level is not None else 0)
+            calls = calls or min(spot.calls or 0, (level.calls or 0) if level is not None else 0)
             part = max((each.value for each in spot.below if last_name(each.function) == called), default=0.0)
-        if asked < MIN_CALLS or written > DROPPED * asked or part < CHAIN:
+        if calls < MIN_CALLS or written > DROPPED * calls or part < CHAIN:
             continue  # it is written, or most of it is the question itself
         return say(
             spot,
             "dropped-messages",
-            f"This is made {count_text(asked)} times for a log message that is below the logger's level",
-            f"it calls {one.name} {count_text(asked)} times with what is made for it, and "
+            f"This is made {count_text(calls)} times for a log message that is below the logger's level",
+            f"it calls {one.name} {count_text(calls)} times with what is made for it, and "
             f"{count_text(written)} messages were written",
             spot.share * part,
             change=words("dropped-messages", "host").format(level=one.name.upper()),
@@ -226,7 +226,7 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     if len([one for one in threads.hotspots if one.own >= BUSY * threads.total]) < 2:
         return None  # nobody works meanwhile
-    asked, seconds = _questions(document, spot, spins[0].name)
+    calls, seconds = _questions(document, spot, spins[0].name)
     here = (spot.where.file, spot.where.function)
     lines = [
         one
@@ -236,7 +236,7 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     ]
     idle = _idle_lines(lines, sampled, here)
     ran = sum(one.main_cpu + one.other_cpu for one in lines)
-    if idle is None and spins[0].name and not _mostly_asks(document, spot, asked, seconds, ran):
+    if idle is None and spins[0].name and not _mostly_asks(document, spot, calls, seconds, ran):
         return None
     # The interpreter runs one thread at a time: what the loop takes, another thread could have.
     taken = sum(one.main_cpu + one.other_cpu for one in idle or lines) / sampled.cpu
@@ -244,10 +244,10 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if spot is not max([*places, spot], key=lambda one: one.share):
         return None
     if idle is not None:
-        told = [one for line in idle if line.code is not None for one in line.code.find("idle")]
-        what = f"{told[0].name} mostly finds nothing"
+        idle_calls = [one for line in idle if line.code is not None for one in line.code.find("idle")]
+        what = f"{idle_calls[0].name} mostly finds nothing"
     else:
-        what = f"asked {count_text(asked)} times" if asked else "does nothing else"
+        what = f"asked {count_text(calls)} times" if calls else "does nothing else"
     return say(
         spot,
         "spinning",
@@ -294,18 +294,18 @@ def _questions(document: RunDocument, spot: CodeSpot, name: str) -> tuple[int, f
     are not. A loop that does nothing but ask is then the one that asked.
     """
     edges = [one for one in calls_from(document, spot) if one.callee and one.callee.function == name]
-    asked, seconds = sum(one.calls or 0 for one in edges), sum(one.total or one.own for one in edges)
+    calls, seconds = sum(one.calls or 0 for one in edges), sum(one.total or one.own for one in edges)
     whole = counted_function(document, name, ("",)) if name else None
-    if asked < SPINS and whole is not None and (whole.calls or 0) >= SPINS:
+    if calls < SPINS and whole is not None and (whole.calls or 0) >= SPINS:
         return whole.calls or 0, whole.total or whole.own
-    return asked, seconds
+    return calls, seconds
 
 
-def _mostly_asks(document: RunDocument, spot: CodeSpot, asked: int, seconds: float, ran: float) -> bool:
+def _mostly_asks(document: RunDocument, spot: CodeSpot, calls: int, seconds: float, ran: float) -> bool:
     """Return whether the loop turns so fast that it can do nothing else but ask; it `ran` so long in the samples."""
     own = counted_function(document, last_name(spot.where.function or ""), (with_slashes(spot.where.file),))
     whole = max((own.total or own.own) if own is not None else 0.0, ran)
-    return asked >= SPINS and whole < EACH_SPIN * asked and seconds >= ASKING * whole
+    return calls >= SPINS and whole < EACH_SPIN * calls and seconds >= ASKING * whole
 
 
 # ------------------------------------------------------------ the general power of numpy

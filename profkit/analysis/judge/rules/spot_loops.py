@@ -108,10 +108,10 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
         statements = (counted.calls or 0) if counted is not None else 0
         if below < CHAIN or statements < MIN_CALLS:
             continue
-        asked = statements if query.of_relation else _times_asked(document, spot)
-        if asked < MIN_CALLS or statements < ASKS_EACH_TIME * asked:
+        lookups = statements if query.of_relation else _lookup_count(document, spot)
+        if lookups < MIN_CALLS or statements < ASKS_EACH_TIME * lookups:
             continue
-        if (unindexed := unindexed_look_up(spot, asked)) is not None:
+        if (unindexed := unindexed_look_up(spot, lookups)) is not None:
             return unindexed
         looked_at = (spot.under.public or "") if spot.under is not None else ""
         key = next(key for end, key in query.kinds if looked_at.endswith(end))
@@ -122,10 +122,10 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return say(
             spot,
             "calls-in-loop",
-            f"Ask once for all items: this line sent a query {_at_least(spot, asked)} times",
+            f"Ask once for all items: this line sent a query {_at_least(spot, lookups)} times",
             f"{percent_text(100 * below)} of this is in {query.function} below it, which ran "
             f"{count_text(statements, 'time')}",
-            spot.share * below * (1 - 1 / asked),
+            spot.share * below * (1 - 1 / lookups),
             change=words(f"calls-in-loop.{key}", "host"),
         )
     return None
@@ -159,7 +159,7 @@ def _at_least(spot: CodeSpot, number: int) -> str:
     return f"{'at least ' if spot.partial else ''}{count_text(number)}"
 
 
-def _times_asked(document: RunDocument, spot: CodeSpot) -> int:
+def _lookup_count(document: RunDocument, spot: CodeSpot) -> int:
     """Return how often the line calls the library: as the place has it, else by what its function calls longest."""
     if spot.under is not None and spot.under.calls:
         return spot.under.calls

@@ -40,12 +40,12 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     calls = (under.calls if under is not None else None) or spot.calls or 0
     names = called_names(spot)
     name = under.name if under is not None and under.name else next(iter(names), "")
-    asked = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
-    if asked is not None and last_name(asked) != last_name(name):
+    query = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
+    if query is not None and last_name(query) != last_name(name):
         # What was counted is not what asks, but something below it.
         in_loop = spot.code is not None and spot.code.loop is not None
         calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
-    if asked is None or calls < MIN_CALLS:
+    if query is None or calls < MIN_CALLS:
         return None
     loop = f"; called from {spot.caller}" if spot.caller else ""
     each = under.seconds_per_call if under is not None else None
@@ -59,7 +59,7 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
             f"Each of {count_text(calls)} statements scans many rows: {format_quantity(each, 's')} each",
             f"{calls_text(spot)}; with an index, finding a row takes about 20 µs{loop}",
         )
-    last = last_name(asked)
+    last = last_name(query)
     same = (
         last == "open" and any(last_name(one.name) == last and one.how for one in spot.code.find("call"))
         if spot.code
@@ -71,7 +71,7 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         "calls-in-loop",
         f"{place_name(spot.where)} opens the same file {count_text(calls)} times"
         if same
-        else f"{place_name(spot.where)} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
+        else f"{place_name(spot.where)} calls {query.lstrip('.')} {count_text(calls)} times, once for each item",
         f"{calls_text(spot)}{loop}",
         spot.share * (1 - 1 / calls),
         change=words(f"calls-in-loop{'.file' if same else '.queries' if queries else ''}", "host"),

@@ -133,8 +133,8 @@ def _stays_in_calls(spot: CodeSpot, name: str) -> bool:
 def _searched(spot: CodeSpot, one: Construct, held: Variable) -> Insight:
     """Return what is searched element by element, and what finds it at once."""
     size = f" of {count_text(held.length)}" if held.length and held.length > 0 else ""
-    front = one.how in ("pop", "insert")
-    what = "moves all elements behind it" if front else "lookup scans the list from the start"
+    at_front = one.how in ("pop", "insert")
+    what = "moves all elements behind it" if at_front else "lookup scans the list from the start"
     often = f"; {calls_text(spot)}" if calls_text(spot) else ""
     if one.kind == "search":
         tree = held.type.startswith(_TREES)
@@ -143,7 +143,7 @@ def _searched(spot: CodeSpot, one: Construct, held: Variable) -> Insight:
         what += " from its start each time" if one.how.startswith(".") else ""
         key = "tree" if tree else "text" if held.type in ("str", "bytes") else "key"
         change = words(f"linear-search.{key}", "host").format(name=one.name)
-    elif front:
+    elif at_front:
         what = f"each {what}"
         change = f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
     elif held.type.startswith(("numpy.ndarray", "pandas.")):
@@ -161,7 +161,7 @@ def _searched(spot: CodeSpot, one: Construct, held: Variable) -> Insight:
         spot,
         "linear-search",
         f"{one.name} is {'an' if held.type[0] in 'aeiox' else 'a'} {held.type}{size}: "
-        + ("do not take from its front" if front else "do not search it each time"),
+        + ("do not take from its front" if at_front else "do not search it each time"),
         f"{what}{often}",
         change=change,
     )
@@ -441,16 +441,16 @@ def collecting(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if share < COLLECTING:
         return None
     line = max(here, key=lambda one: one.collecting)
-    asked = line.code is not None and any(one.name == "gc.collect" for one in line.code.find("call"))
+    is_explicit = line.code is not None and any(one.name == "gc.collect" for one in line.code.find("call"))
     return say(
         spot,
         "garbage-collection",
         "The garbage collector scans all objects again and again",
         f"it took {percent_text(100 * share)} of the run time while this place "
-        f"{'called gc.collect' if asked else 'made objects'}",
+        f"{'called gc.collect' if is_explicit else 'made objects'}",
         min(spot.share, share),
         replace(place, line=line.line),
-        words(f"garbage-collection{'.asked' if asked else ''}", "host"),
+        words(f"garbage-collection{'.asked' if is_explicit else ''}", "host"),
     )
 
 

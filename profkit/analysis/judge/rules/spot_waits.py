@@ -52,12 +52,12 @@ def polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     if not any(one.how != "clock" for one in code.find("while")):
         return None
-    asked = code.find("sleep")[0].how
+    pause = code.find("sleep")[0].how
     return say(
         spot,
         "polling",
         f"{place_name(spot.where)} polls: it sleeps and checks again until something has happened",
-        f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
+        f"it sleeps {pause + ' s' if pause else ''} at a time in a loop".replace("  ", " "),
     )
 
 

@@ -34,7 +34,7 @@ from profkit.kernels.evaluation.candidate.arguments import (
     is_segment,
     storage_views,
 )
-from profkit.kernels.evaluation.candidate.confinement import Standstill, cpu_seconds
+from profkit.kernels.evaluation.candidate.confinement import ProcessPause, cpu_seconds
 from profkit.kernels.evaluation.candidate.cuda_memory import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.evaluation.candidate.process import TINY_KERNEL
@@ -92,11 +92,11 @@ class KernelProcess:
             **{name: "" for name in ALLOCATORS if name in os.environ},
         }  # the layout of both is alike
         self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=bool(kept))
-        self._asked = 0  # requests
+        self._number = 0  # requests
         # whether a handle that was open was another one, when it was asked for last
         self._has_changed = False
         self._scheduling = _scheduling(0)
-        self._standstill = Standstill(self._child)
+        self._pause = ProcessPause(self._child)
         self._random = random.SystemRandom()
         self.operation = ""  # that is loaded
 
@@ -201,7 +201,7 @@ class KernelProcess:
 
     def cpu_seconds(self) -> float:
         """Return the CPU seconds of all its threads so far, and of the processes that it has started."""
-        return cpu_seconds([self._child.pid, *self._standstill.elsewhere])
+        return cpu_seconds([self._child.pid, *self._pause.elsewhere])
 
     def use_processors(self, processors: Sequence[int]) -> None:
         """Restrict all of its threads to these processors."""
@@ -247,16 +247,16 @@ class KernelProcess:
         child = self._child
         self._refuse_unasked()
         self._settle(self.memory.settle)
-        self._standstill.begin()
+        self._pause.begin()
         begin = perf_counter()
-        self._standstill.wake()
+        self._pause.wake()
         child.send(b"go\n")
         count, addresses = self._read_addresses(outputs)
-        self._standstill.stop_group()
+        self._pause.stop_group()
         self._settle(self.memory.finish)
         seconds = perf_counter() - begin
         if count < 0:
-            self._standstill.wake()
+            self._pause.wake()
             message = self._message(self._timeout)
             self._stop()
             raise self._make_error(message)
@@ -264,7 +264,7 @@ class KernelProcess:
             self._refuse()
         self._stop()
         self._settle(self.memory.finish)  # also what processes of other groups have launched until now
-        if self._standstill.has_computed_elsewhere():
+        if self._pause.has_computed_elsewhere():
             seconds = perf_counter() - begin
         return seconds, addresses
 
@@ -282,7 +282,7 @@ class KernelProcess:
         self._settle(self.memory.settle)
         number = gate.next_batch()
         begin = perf_counter()
-        self._standstill.wake()
+        self._pause.wake()
         child.send(b"gate %d\n" % number)
         while not (is_launched := child.has_unread) and perf_counter() - begin < LAUNCH_SECONDS:
             sleep(LOOK_SECONDS)
@@ -352,7 +352,7 @@ class KernelProcess:
         self._child.kill()
         self.memory.lose()
         self.operation = ""
-        self._standstill.forget()
+        self._pause.forget()
 
     def close(self) -> None:
         """End the process for good, and free what belongs to it."""
@@ -391,11 +391,11 @@ class KernelProcess:
         self._child.cut_log()
         self._refuse_unasked()
         self._settle(self.memory.settle)
-        self._standstill.wake()
-        self._asked += 1
-        self._child.send_message({**request, "number": self._asked})
+        self._pause.wake()
+        self._number += 1
+        self._child.send_message({**request, "number": self._number})
         message = self._message(self._timeout)
-        if message.get("number") != self._asked:
+        if message.get("number") != self._number:
             self._refuse()
         while_running(message)
         self._stop()
@@ -448,7 +448,7 @@ class KernelProcess:
 
     def _stop(self) -> None:
         """Stop the process and whatever it has started. Raises WorkerEnded where that cannot be done."""
-        if not self._standstill.stop():
+        if not self._pause.stop():
             self.kill()
             raise WorkerEnded(JobStatus.crash, "it starts processes faster than they can be stopped")
 

@@ -192,7 +192,7 @@ MAX_LOOKS = 50  # for processes that start others
 _CPU_CLOCK = 2  # of a process: what clock_getcpuclockid(3) makes of its number
 
 
-class Standstill:
+class ProcessPause:
     """Stops and wakes a child's process group, and its descendants in other groups and sessions."""
 
     def __init__(self, child: ChildProcess) -> None:

@@ -48,7 +48,7 @@ from profkit.kernels.evaluation.judging.trial import (
     start_alike,
     use_threads,
 )
-from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, PairOptions, note_asked
+from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, PairOptions, note_started
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
@@ -281,7 +281,7 @@ class Judge:
         test = trial.test
         assert self._candidate is not None
         assert self._reference is not None
-        note_asked(self._logs, self._number, test.id)
+        note_started(self._logs, self._number, test.id)
         if not self._settings.correctness_only:
             start_alike(self._candidate, self._reference)
         try:

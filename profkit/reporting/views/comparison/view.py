@@ -144,8 +144,8 @@ def _causes(comparison: Comparison, heading: str) -> Sequence[Block]:
 def why_lines(comparison: Comparison) -> list[str]:
     """Return the likeliest lines and causes, a sentence each, the best known first, and nothing twice."""
     blamed = comparison.blamed[:_MAX_CAUSES]
-    told = tuple(fact_text(line.why) for line in blamed)
-    left = [text for text in map(cause_text, comparison.causes) if not text.startswith(told)]
+    blamed_texts = tuple(fact_text(line.why) for line in blamed)
+    left = [text for text in map(cause_text, comparison.causes) if not text.startswith(blamed_texts)]
     return [plain_text(blamed_text(line)) for line in blamed] + left[:_MAX_CAUSES]
 
 

@@ -19,13 +19,13 @@ def why_text(comparison: Comparison) -> str:
     """Return why the outcome is what it is: of what could not be decided with the interval of that."""
     why = comparison.why
     if why.code == "refused":
-        told = [
+        remarks = [
             f"{field_title(d.name)} ({d.baseline} against {d.candidate})"
             for d in comparison.differences
             if d.tier == "must"
         ]
         runs = [why.names["runs"]] if why.names["runs"] else []
-        return fact_text(replace(why, names={"runs": "; ".join([*runs, *told])}))
+        return fact_text(replace(why, names={"runs": "; ".join([*runs, *remarks])}))
     open_change = next(
         (
             change
@@ -186,8 +186,8 @@ def seen_text(changes: Sequence[Change]) -> str:
     worst = max(sizes, key=lambda change: change.detectable or 0.0)
     seen, floor = (f"{format_figures(100 * size, 2)} %" for size in (worst.detectable or 0.0, worst.floor))
     if all(change.word == "same" for change in sizes):
-        told = f"The change is smaller than {floor}, which does not count (--floor)"
-        return f"{told}; one of {seen} would have been seen."
+        text = f"The change is smaller than {floor}, which does not count (--floor)"
+        return f"{text}; one of {seen} would have been seen."
     return (
         f"These runs call a change of {seen} or more different; one below {floor} does not count (--floor)."
     )

@@ -127,17 +127,17 @@ def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
     rows = []
     for target, own in by_target.items():
         first = own[0]
-        told = first.verdict in ("fail", "unknown")
+        needs_reason = first.verdict in ("fail", "unknown")
         counts = count_verdicts(own) if len(own) > 1 else ""
         rows.append(
             StatusRow(
                 VERDICTS[first.verdict].status,
                 VERDICTS[first.verdict].word,
                 (target,),
-                "; ".join(filter(None, (counts, fact_text(first.reason) if told else ""))),
+                "; ".join(filter(None, (counts, fact_text(first.reason) if needs_reason else ""))),
                 limit=threshold_text(first),
-                place=first.scope.name or "" if told else "",
-                below=first.advice[:1] if told else (),
+                place=first.scope.name or "" if needs_reason else "",
+                below=first.advice[:1] if needs_reason else (),
             )
         )
     if rows:

@@ -160,8 +160,8 @@ def _conclusions(
     if (mean := scores.geomean) is not None:
         whole = scores.geomean_with_fallback
         if whole is not None and whole.n > mean.n:
-            told = f"{speedup_text(whole)} over {whole.n} with PyTorch in place of what failed"
-            facts.append(("Speed", f"{told}. A geometric mean."))
+            speedup = f"{speedup_text(whole)} over {whole.n} with PyTorch in place of what failed"
+            facts.append(("Speed", f"{speedup}. A geometric mean."))
         share = fast_p(operations, 1.0)
         fast = "" if share is None else f" {percent(share)} of all are correct and surely faster (fast_1)."
         facts.append(("Operations", f"{counted_speeds(scores.words)}.{fast}"))
@@ -284,10 +284,10 @@ def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
         for remark in result.remarks:
             groups[remark.kind].append((fact_text(remark), result))
     lines = [*map(fact_text, document.notes)]
-    for told in sorted(groups.values(), key=len, reverse=True):
-        names = list(dict.fromkeys(result.test.operation for _, result in told))
+    for group in sorted(groups.values(), key=len, reverse=True):
+        names = list(dict.fromkeys(result.test.operation for _, result in group))
         more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
-        lines.append(f"{plural(len(told), 'test')} {told[0][0]} ({joined([*names[:_NAMED], *more])}).")
+        lines.append(f"{plural(len(group), 'test')} {group[0][0]} ({joined([*names[:_NAMED], *more])}).")
     return tuple(shorten(line, 400) for line in lines)
 
 

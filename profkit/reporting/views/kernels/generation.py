@@ -244,7 +244,7 @@ def title(document: GenerationDocument) -> str:
     return f"Generation of {language}kernels by {document.model or document.provider}{device}"
 
 
-def asked_model(document: GenerationDocument) -> str:
+def model_text(document: GenerationDocument) -> str:
     """Return `a-model-5 (anthropic)`; with the server where that is not the provider's own."""
     server = f", {document.server}" if document.server else ""
     return f"{document.model} ({document.provider}{server})" if document.model else document.provider + server
@@ -281,7 +281,7 @@ def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
     limits = document.limits
     allowed = [f"{plural(limits.attempts, 'attempt')} for each operation"]
     allowed += [f"{limits.tokens:,} tokens"] if limits.tokens is not None else []
-    return facts_of(document, ("Model", asked_model(document)), ("Limits", joined(allowed)))
+    return facts_of(document, ("Model", model_text(document)), ("Limits", joined(allowed)))
 
 
 # ---------------------------------------------------------------- lines to type

@@ -22,7 +22,7 @@ from profkit.analysis.ranking import (
     efficiency,
     failed_cases,
     faulty_cases,
-    is_excused,
+    is_tolerated,
     leaders,
     rank_implementations,
     results_by_shape,
@@ -126,12 +126,12 @@ def conclusions(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     facts = [("Fastest", _fastest(document))]
     if bad := failed_cases(document):
         counts = joined([f"{number} {state}" for state, number in Counter(r.state for r in bad).items()])
-        told = f"{plural(len(bad), 'case')} ({counts}). No mean includes them."
-        excused = [result for result in bad if is_excused(result)]
-        if excused:
-            names = " and ".join(dict.fromkeys(short_name(result.implementation) for result in excused))
-            told += f" {len(excused)} wrong in {names} itself, which does not fail the sweep."
-        facts.append(("Not right", told))
+        text = f"{plural(len(bad), 'case')} ({counts}). No mean includes them."
+        tolerated = [result for result in bad if is_tolerated(result)]
+        if tolerated:
+            names = " and ".join(dict.fromkeys(short_name(result.implementation) for result in tolerated))
+            text += f" {len(tolerated)} wrong in {names} itself, which does not fail the sweep."
+        facts.append(("Not right", text))
     return tuple(facts)
 
 
@@ -272,8 +272,8 @@ def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         what = "single calls" if calls == [1] else f"means of {' or '.join(map(str, calls))} calls"
         facts.append(("Times", f"medians of {what} by {clocks}" + (f", {caches}" if caches else "")))
     remarks = [tuple(map(fact_text, result.remarks)) for result in timed]
-    for name, told in (("Throttled", [r.throttled for r in timed]), ("Remarks", remarks)):
-        for text, count in Counter(text for of_case in told for text in of_case).items():
+    for name, by_case in (("Throttled", [r.throttled for r in timed]), ("Remarks", remarks)):
+        for text, count in Counter(text for of_case in by_case for text in of_case).items():
             facts.append((name, f"in {plural(count, 'case')}: {text}"))
     if document.versions:
         versions = ", ".join(f"{name} {number}" for name, number in document.versions.items())

@@ -88,18 +88,18 @@ def _cell(means: AxisMeans, name: str, place: int) -> str:
 
 
 def _note(means: AxisMeans) -> str:
-    told = f"Each mean is over the same {plural(means.compared, 'combination')} of the other axes"
+    text = f"Each mean is over the same {plural(means.compared, 'combination')} of the other axes"
     if means.left_out:
-        told += (
+        text += (
             f"; {means.left_out} of {plural(means.shapes, 'shape')} are left out: not every implementation has a time"
             f" there at every {means.axis}"
         )
     if means.without:
-        told += f"; no row for {joined(list(map(str, means.without)))}"
+        text += f"; no row for {joined(list(map(str, means.without)))}"
     if means.elsewhere:
         names = joined(list(map(short_name, means.elsewhere)))
-        told += f"; {names}: not in every operation, direction and dtype, so in their own tables alone"
-    return f"{told}."
+        text += f"; {names}: not in every operation, direction and dtype, so in their own tables alone"
+    return f"{text}."
 
 
 # ---------------------------------------------------------------- curves
@@ -124,13 +124,15 @@ def _chart(title: str, means: AxisMeans, marks: Mapping[str, Span]) -> Chart:
         drawn += _bands(means, name, f"area held w{(marks[name].series or 0) % 8 + 1}")
     if means.least is not None:
         roof = tuple(zip(values, means.least, strict=True))
-        drawn.append(Line(roof, "roof", f"{ROOF}: {_told(means, means.least)}"))
+        drawn.append(Line(roof, "roof", f"{ROOF}: {_times_text(means, means.least)}"))
     for name, own in means.times.items():
         series = f"w{(marks[name].series or 0) % 8 + 1}"
         drawn.append(Line(tuple(zip(values, own, strict=True)), f"curve {series}", label=marks[name].text))
         dots = tuple(Point(x, y, style=f"knot {series}") for x, y in zip(values, own, strict=True))
         drawn.append(
-            PointGroup(dots, f"{short_name(name)}: {_told(means, own, means.half_widths.get(name, ()))}")
+            PointGroup(
+                dots, f"{short_name(name)}: {_times_text(means, own, means.half_widths.get(name, ()))}"
+            )
         )
     ticks = tuple(Tick(float(value), str(value)) for value in means.values)
     named = f"{title}: time by {means.axis}"
@@ -158,13 +160,13 @@ def _bands(means: AxisMeans, name: str, style: str) -> Iterator[Area]:
             yield Area(edges, style)
 
 
-def _told(means: AxisMeans, times: Sequence[float], half_widths: Sequence[float | None] = ()) -> str:
+def _times_text(means: AxisMeans, times: Sequence[float], half_widths: Sequence[float | None] = ()) -> str:
     """Return `16 1.20 ms ±0.8 %, 32 2.31 ms`: each value with its time, and its interval where that is known."""
-    told = []
+    parts = []
     for value, time, half in zip_longest(means.values, times, half_widths):
         interval = f" ±{format_percent(100 * half)} %" if half else ""
-        told.append(f"{value} {format_quantity(time, 's')}{interval}")
-    return ", ".join(told)
+        parts.append(f"{value} {format_quantity(time, 's')}{interval}")
+    return ", ".join(parts)
 
 
 def _legend(charts: Sequence[AxisMeans], shown: int, marks: Mapping[str, Span]) -> Text:

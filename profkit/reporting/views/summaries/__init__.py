@@ -40,10 +40,10 @@ def _limits_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
     notes += remarks(facts.readings)
     counted, declared = work.flops.value or 0.0, work.declared_flops or 0.0
     if concern == "roofline" and counted and declared and abs(counted - declared) > _FLOPS_APART * declared:
-        told = (
+        difference = (
             f"{format_quantity(counted, 'FLOP')} per iteration, declared {format_quantity(declared, 'FLOP')}"
         )
-        notes.append(f"Counted {told}: the declared number is wrong, or not all work was counted.")
+        notes.append(f"Counted {difference}: the declared number is wrong, or not all work was counted.")
     readings = facts.readings[:: -1 if concern == "roofline" else 1]  # the position below it first
     return readings_text(concern, title, readings, (), notes)
 

@@ -22,7 +22,7 @@ from profkit.reporting.views.summaries.parts import (
 
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
 _MAX_DEVICES = 8  # that are told apart
-_TOLD = 0.1  # of the time: a wait that the headline tells
+_MIN_WAIT = 0.1  # of the time: a wait that the headline tells
 _MAX_ROWS = 6  # ranges and calls in a table: the largest are what anybody looks for
 
 
@@ -66,7 +66,7 @@ def _headline(trace: GpuTrace) -> str:
         "For {} of the time it only copies.": (trace.copying or 0.0) / trace.span,
     }
     words, part = max(waits.items(), key=lambda wait: wait[1])
-    return f"{text} {words.format(f'{format_percent(100 * part)} %')}" if part >= _TOLD else text
+    return f"{text} {words.format(f'{format_percent(100 * part)} %')}" if part >= _MIN_WAIT else text
 
 
 def _further_times(trace: GpuTrace) -> Iterator[tuple[str, float | None]]:

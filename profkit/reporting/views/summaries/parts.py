@@ -69,7 +69,7 @@ def readings_text(
     `what` is how the headline calls it where none is.
     """
     known = [r for r in readings if r.value is not None][:3]
-    headline = f"{joined([_told(reading, concern) for reading in known])}."
+    headline = f"{joined([_reading_text(reading, concern) for reading in known])}."
     if not known:
         headline = f"{what or title} is not known: {first_reason(readings)}."
     doubts = doubt_notes(readings)
@@ -77,7 +77,7 @@ def readings_text(
     return summary_text(concern, headline, readings, shown, (*notes, *doubts, *absence_notes(readings)))
 
 
-def _told(reading: Reading, concern: str) -> str:
+def _reading_text(reading: Reading, concern: str) -> str:
     """Return `L1 data cache misses 9.0 % (simulated)`; without its title where the concern is called so."""
     title = title_of(reading.metric)
     name = "" if title.lower() == concern else f"{title} "

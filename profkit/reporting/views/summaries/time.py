@@ -59,15 +59,15 @@ def _headline(document: RunDocument) -> str:
 
 
 def _notes(timing: Timing, readings: Sequence[Reading]) -> Iterator[str]:
-    name, asked, half = timing.name, 100 * timing.precision, _value_of(readings, "time.interval")
+    name, precision, half = timing.name, 100 * timing.precision, _value_of(readings, "time.interval")
     if any(not process.precise for process in timing.processes):
-        yield f"{name}: the time budget ended before ±{asked:g} % was reached in every process."
-    elif half is not None and half > asked:
-        yield f"{name}: each process alone knows its median to ±{asked:g} %, but they differ from each other."
+        yield f"{name}: the time budget ended before ±{precision:g} % was reached in every process."
+    elif half is not None and half > precision:
+        yield f"{name}: each process alone knows its median to ±{precision:g} %, but they differ from each other."
     if any(not process.warm for process in timing.processes):
         yield f"{name}: still drifting when sampling began; the median may be that of a warm-up."
     apart = _value_of(readings, "time.processes")
-    if apart is not None and apart > max(_APART, asked):
+    if apart is not None and apart > max(_APART, precision):
         yield f"{name}: processes differ by {format_percent(apart)} %: memory layout, or a busy machine."
     yield from (f"{name}: {note}" for note in device_notes(timing))
     yield from absence_notes(readings)
