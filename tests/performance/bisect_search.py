@@ -16,7 +16,7 @@ from itertools import product
 from math import exp, log
 
 from profkit.core.pairs import confirm, rounds_of_looks
-from profkit.regression.bisect.search import FEW, Move, Pairs, next_move, observed
+from profkit.regression.bisect.search import MIN_PAIRS, Move, Pairs, next_move, observed
 from profkit.regression.detection.rules import NightRule
 
 MAX_PAIRS = 40  # pairs of a test
@@ -128,7 +128,7 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
         earlier, later = levels[move.earlier], levels[move.later]
         pairs: Pairs = _in_full(machine, earlier, later)[0] if move.direct else ()
         while not move.direct and len(pairs) < MAX_PAIRS:
-            pairs += tuple(machine.pair(earlier, later) for _ in range(FEW))
+            pairs += tuple(machine.pair(earlier, later) for _ in range(MIN_PAIRS))
             if observed(pairs, ends, move.earlier, move.later).error <= move.error:
                 break
         seen.append(observed(pairs, ends, move.earlier, move.later))
