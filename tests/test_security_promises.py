@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.run_folder import write_run
-from profkit.fronts.child import verb
+from profkit.fronts.child import profkit_argv
 from tests.conftest import ROOT
 from tests.documents import document
 
@@ -164,7 +164,13 @@ def profkit(*words: str, cwd: Path, env: dict[str, str] | None = None) -> subpro
     """As the installed command: `python -m` would look for modules in `cwd` first."""
     environment = {**os.environ, "NO_COLOR": "1", **(env or {})}
     return subprocess.run(
-        verb(*words), cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
+        profkit_argv(*words),
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 

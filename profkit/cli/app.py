@@ -1,4 +1,4 @@
-"""The verbs, gathered. Only the one that is called is loaded: `--help` is what people wait for most often."""
+"""The commands, gathered. Only the one that is called is loaded: `--help` is what people wait for most often."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-# The line that `--help` has of each verb: the first of what the verb says itself.
-VERBS = {
+# The line that `--help` has of each command: the first of what the command says itself.
+COMMANDS = {
     "profile": "Profile a program with every profiler that works here; show where the time goes and what to change.",
     "record": "Record a program with one profiler, with settings that profkit has tested.",
     "summarize": "Show what is in a run or in the report of any supported profiler.",
@@ -32,19 +32,19 @@ VERBS = {
 HIDDEN = {"run": "evaluate"}  # as the guide of BackendBench calls it
 
 
-class _Verbs(TyperGroup):
+class _Commands(TyperGroup):
     """A group whose commands are their names and lines, until one is called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, line in VERBS.items():
+        for name, line in COMMANDS.items():
             self.commands[name] = TyperCommand(name, help=line)
         for name in HIDDEN:
             self.commands[name] = TyperCommand(name, hidden=True)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, line, rest = super().resolve_command(ctx, args)
-        return name, load_verb(line.name) if line is not None and line.name else None, rest
+        return name, load_command(line.name) if line is not None and line.name else None, rest
 
 
 def _only_command(app: typer.Typer) -> Any:
@@ -166,7 +166,7 @@ def _history() -> Any:
     return _only_command(app)
 
 
-# What loads each verb, in the order of `VERBS`. The verb's module is imported by the call.
+# What loads each command, in the order of `COMMANDS`. The command's module is imported by the call.
 LOADERS: dict[str, Callable[[], Any]] = {
     "profile": _profile,
     "record": _record,
@@ -188,7 +188,7 @@ LOADERS: dict[str, Callable[[], Any]] = {
 
 
 @lru_cache
-def load_verb(name: str) -> Any:
+def load_command(name: str) -> Any:
     """Return the command or the group of commands, with its options."""
     command = LOADERS[HIDDEN.get(name, name)]()
     command.name, command.hidden = name, name in HIDDEN
@@ -197,7 +197,7 @@ def load_verb(name: str) -> Any:
 
 app = typer.Typer(
     name="profkit",
-    cls=_Verbs,
+    cls=_Commands,
     help="Profile a program on CPU, NVIDIA GPU or Mac and show what slows it down.\n\n"
     "Start with:  profkit profile -- python your_script.py",
     no_args_is_help=True,
@@ -211,7 +211,7 @@ app = typer.Typer(
 def version_option(
     version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
 ) -> None:
-    """Carry the option that belongs to no verb."""
+    """Carry the option that belongs to no command."""
     if version:
         from profkit import __version__
 

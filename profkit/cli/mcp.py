@@ -1,4 +1,4 @@
-"""`profkit mcp`: the verbs as tools of a coding agent."""
+"""`profkit mcp`: the commands as tools of a coding agent."""
 
 from __future__ import annotations
 

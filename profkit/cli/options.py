@@ -1,4 +1,4 @@
-"""Options that several verbs share, and how a result leaves by standard output."""
+"""Options that several commands share, and how a result leaves by standard output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DepthOption(str, Enum):
 
 
 class OutputFormat(str, Enum):
-    """How a verb prints its result."""
+    """How a command prints its result."""
 
     terminal = "terminal"
     json = "json"
@@ -58,7 +58,7 @@ def json_is_due() -> bool:
 
 
 def has_printed() -> bool:
-    """Return whether the verb has printed its result."""
+    """Return whether the command has printed its result."""
     return _printed
 
 
@@ -147,7 +147,7 @@ StrictOption = Annotated[
 ]
 
 
-# ---------------------------------------------------------------- of verbs that run many kernels, and of a model
+# ---------------------------------------------------------------- of commands that run many kernels, and of a model
 
 
 BudgetOption = Annotated[float, option(HOW, "Seconds for which a test is timed at most.", "SECONDS")]
@@ -352,12 +352,12 @@ def judge_settings(
 HERE, ANY_MODEL, TESTED = Elsewhere(), ModelChoice(), TestChoice()  # as they are where nothing is typed
 
 
-def spread(verb: Callable[..., None]) -> Callable[..., None]:
+def spread(function: Callable[..., None]) -> Callable[..., None]:
     """Return the command as Typer takes it: an option group becomes an option for each of its fields."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
-    hints = get_type_hints(verb, include_extras=True)
-    for each in inspect.signature(verb).parameters.values():
+    hints = get_type_hints(function, include_extras=True)
+    for each in inspect.signature(function).parameters.values():
         kind = hints[each.name]
         if not is_dataclass(kind):
             parameters.append(each.replace(annotation=kind, kind=each.KEYWORD_ONLY))
@@ -371,11 +371,11 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
             for field in fields(kind)
         ]
 
-    @wraps(verb)
+    @wraps(function)
     def called(**values: Any) -> None:
         for name, kind in groups.items():
             values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
-        verb(**values)
+        function(**values)
 
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -15,7 +15,7 @@ from profkit.core import process
 from profkit.core.errors import ProfkitError, Progress, UsageError, writing
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import chown_to_sudo_user, replacing
-from profkit.fronts.child import verb
+from profkit.fronts.child import profkit_argv
 from profkit.profilers.redact import Redactor, RemovedText
 from profkit.profilers.registry import PROFILERS
 from profkit.profiling.doctor import blocking_reason, diagnose
@@ -145,13 +145,13 @@ class _Chain:
             self._keep(f"{name}.json", text)
 
     def _step(self, name: str, *words: str) -> str:
-        """Run a verb; what it printed on standard output."""
+        """Run a command; what it printed on standard output."""
         self._progress.begin(name)
         begin, printed = time.monotonic(), self._own / "printed"
         ending, said = "interrupted", ""
         try:
             done = process.run(
-                verb(*words),
+                profkit_argv(*words),
                 cwd=self._own,
                 env={"NO_COLOR": "1"},
                 timeout=LIMIT,

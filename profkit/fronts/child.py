@@ -1,4 +1,4 @@
-"""A verb as a child process: it can be ended, and what it prints goes to a file."""
+"""A command as a child process: it can be ended, and what it prints goes to a file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from pathlib import Path
 _START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import main; main()"
 
 
-def verb(*words: str) -> list[str]:
+def profkit_argv(*words: str) -> list[str]:
     """Return the command line of `profkit WORDS`."""
     return [sys.executable, "-c", _START, str(Path(__file__).parents[2]), *words]

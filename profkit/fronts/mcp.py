@@ -1,4 +1,4 @@
-"""The verbs as tools of a coding agent, by the Model Context Protocol (the package `mcp`), on stdin and stdout.
+"""The commands as tools of a coding agent, by the Model Context Protocol (the package `mcp`), on stdin and stdout.
 
 Whatever runs is a child process: it can be ended, and what it prints is no part of the protocol.
 """
@@ -35,7 +35,7 @@ from profkit.core.formatting import shorten
 from profkit.core.types import Comparison, Depth, Fact
 from profkit.fronts import answers
 from profkit.fronts.answers import PARTS, CompareAnswer, DoctorAnswer, RunAnswer
-from profkit.fronts.child import verb
+from profkit.fronts.child import profkit_argv
 from profkit.fronts.guard import is_below, leads_out, programs_of, runs_file_below
 from profkit.fronts.own_words import is_own_fact
 from profkit.profiling.api import Run, load
@@ -145,7 +145,7 @@ class Tools:
             ran = ["--budget", str(seconds), "--", *command] if command else []
             with TemporaryFolder("compare") as name:
                 printed, limit = Path(name) / "printed", 2 * seconds + _LAST_WORDS
-                line = verb("compare", "--format", "json", "--quiet", *options, *ran)
+                line = profkit_argv("compare", "--format", "json", "--quiet", *options, *ran)
                 process.run(line, cwd=folder, timeout=limit, tick=tick, cancel=end, printed=printed)
                 text = read_bounded(printed).decode()
             document = json.loads(text) if text else {"error": {"message": "no end", "fix": None}}

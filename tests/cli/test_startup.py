@@ -1,4 +1,4 @@
-"""What a verb's help costs: nothing but the command line's own modules is imported for it."""
+"""What a command's help costs: nothing but the command line's own modules is imported for it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import profkit.cli
-from profkit.cli.app import HIDDEN, LOADERS, VERBS, load_verb
+from profkit.cli.app import COMMANDS, HIDDEN, LOADERS, load_command
 
-SHARED = {"app", "options"}  # of all verbs
+SHARED = {"app", "options"}  # of all commands
 
 
 def modules_after(*arguments: str) -> set[str]:
@@ -59,26 +59,26 @@ def test_a_report_that_is_no_json_is_read_without_what_reads_sweeps_evaluations_
     assert not [name for name in imported if name.startswith(unasked)]
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_list_of_verbs_has_the_line_that_each_says_of_itself(verb: str) -> None:
-    command = load_verb(verb)
-    assert command.name == verb
-    assert " ".join(command.help.partition("\n\n")[0].split()) == VERBS[verb]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_has_the_line_that_each_says_of_itself(name: str) -> None:
+    command = load_command(name)
+    assert command.name == name
+    assert " ".join(command.help.partition("\n\n")[0].split()) == COMMANDS[name]
     interspersed = command.context_settings.get("allow_interspersed_args", True)
-    assert interspersed is (verb not in ("profile", "record"))
+    assert interspersed is (name not in ("profile", "record"))
 
 
-def test_every_verb_of_the_list_has_what_loads_it() -> None:
-    assert list(LOADERS) == list(VERBS)
+def test_every_command_of_the_list_has_what_loads_it() -> None:
+    assert list(LOADERS) == list(COMMANDS)
 
 
-def test_history_with_verbs_of_its_own_is_the_last_and_run_is_evaluate_and_in_no_list() -> None:
-    assert list(VERBS)[-1] == "history"
-    assert {"add", "site"} <= load_verb("history").commands.keys()
+def test_history_with_commands_of_its_own_is_the_last_and_run_is_evaluate_and_in_no_list() -> None:
+    assert list(COMMANDS)[-1] == "history"
+    assert {"add", "site"} <= load_command("history").commands.keys()
     assert HIDDEN == {"run": "evaluate"}
-    assert load_verb("run").hidden
-    assert [each.name for each in load_verb("run").params] == [
-        each.name for each in load_verb("evaluate").params
+    assert load_command("run").hidden
+    assert [each.name for each in load_command("run").params] == [
+        each.name for each in load_command("evaluate").params
     ]
     shown = subprocess.run(
         [sys.executable, "-m", "profkit", "--help"], capture_output=True, text=True, check=True
@@ -86,4 +86,4 @@ def test_history_with_verbs_of_its_own_is_the_last_and_run_is_evaluate_and_in_no
     names = [
         line.split()[1] for line in shown.stdout.splitlines() if line.startswith("│ ") and line[2].isalpha()
     ]
-    assert names == list(VERBS)
+    assert names == list(COMMANDS)

@@ -12,7 +12,7 @@ import pytest
 
 from profkit.core.errors import Silent, UsageError
 from profkit.fronts import bundle
-from profkit.fronts.child import verb
+from profkit.fronts.child import profkit_argv
 
 SECRET = "echo cannot open /home/anna/projects/x >&2; exit 3"
 
@@ -23,11 +23,11 @@ def _short_chain(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def short(*words: str) -> list[str]:
         if words[0] == "profile":
-            return verb("profile", "--passes", "timing", "--sampling", "0.2", *words[1:])
+            return profkit_argv("profile", "--passes", "timing", "--sampling", "0.2", *words[1:])
         return ["sh", "-c", SECRET]
 
     monkeypatch.setattr(bundle, "diagnose", lambda backend, progress: ())
-    monkeypatch.setattr(bundle, "verb", short)
+    monkeypatch.setattr(bundle, "profkit_argv", short)
 
 
 @pytest.mark.usefixtures("_short_chain")
