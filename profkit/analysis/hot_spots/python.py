@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from profkit.analysis.hot_spots.callbacks import move_late_samples
 from profkit.analysis.hot_spots.rows import (
     MAX_SPOTS,
     MIN_SHARE,
@@ -46,6 +47,7 @@ _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
 
 def python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[CodeSpot], float]:
     """Return the places of a Python program and its wall seconds, of which they are shares; imports last."""
+    sampled = move_late_samples(document, sampled)
     rows = [part for row in _rows(sampled) for part in _with_callee(document, row)]
     wall, whole = _seconds_of(document, sampled), _whole_run(document, sampled)
     spots: list[CodeSpot] = []
