@@ -14,7 +14,7 @@ from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
 from profkit.reporting.view import plain_text, walk
-from profkit.reporting.views.kernels.sweep import conclusions, markers, missing_rows, view
+from profkit.reporting.views.kernels.sweep import conclusions, head_line, markers, missing_rows, view
 from tests import sweep_documents as sweeps
 from tests.reporting.charts.svg_facts import corners, marks, outside, overlaps, parsed, svg, words
 from tests.reporting.html.markup import problems
@@ -203,3 +203,9 @@ def test_a_page_of_ten_thousand_cases_stays_small() -> None:
     assert len(made.encode()) < 3_100_000
     assert made.count("<tr data-row=") == 4000
     assert f"{len(document.results) - 4000:,} more stand in the JSON document" in made
+
+
+def test_a_sweep_whose_time_nobody_noted_does_not_say_that_it_took_none() -> None:
+    document = sweeps.sweep("GELU")
+    assert head_line(document).endswith(" cases measured in 100 s")
+    assert head_line(replace(document, seconds=0.0)).endswith(" cases measured")

@@ -152,3 +152,14 @@ def test_the_document_of_a_night_has_all_of_it() -> None:
     document = json.loads(night_to_text(MIXED))
     assert document.pop("schema") == "profkit.night/2"
     assert from_plain_data(Night, document) == MIXED
+
+
+def test_the_commits_of_several_metrics_are_told_once_and_different_ones_with_their_metrics() -> None:
+    at = {"commit": "b" * 40, "good_commit": "a" * 40}
+    alike = tuple(metric("regressed", metric=name, **at) for name in ("time.median", "instructions"))
+    told = night_text(night(workload("one", "regressed", metrics=alike)))
+    assert told.count(f"git log {'a' * 12}..{'b' * 12}") == 1
+    other = metric("regressed", metric="branch.count", commit="b" * 40, good_commit="c" * 40)
+    text = " ".join(night_text(night(workload("one", "regressed", metrics=(*alike, other)))).split())
+    assert "commits since then (time.median of work, instructions of work): git log aaaaaaaaaaaa" in text
+    assert "commits since then (branch.count of work): git log cccccccccccc" in text
