@@ -25,11 +25,11 @@ from .waits import (
     CollectedLines,
     HeldLoop,
     Stretches,
+    SystemCalls,
     block_signals,
     follow_collector,
     is_in_callback,
     name_thread,
-    run_when_due,
     thread_clock,
     waits_for,
     wake_in_time,
@@ -73,6 +73,7 @@ ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
 # of the program: what it lasted belongs to the place where it began. A program that asks SQLite in each turn
 # had 10 points of its other lines' time there, as long as the sample after a trial stood for that time.
 TRIALS, TRIAL_SWITCH, AT_ONCE, GOES_ON = 8, 1e-3, 0.8, 0.5
+KEPT = 50  # microseconds that we sleep with the lock, for a thread without it to go on
 TO_LET_GO = 2e-5  # seconds that we sleep, for the program to take the lock
 # Threads that compete and give the lock away often, by GIVEN of what they compute (of ENOUGH seconds), change places as
 # often by themselves: a sample that asks sooner than they do costs them little, and is met less at that call.
@@ -81,7 +82,7 @@ IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits fo
 # Of the time: one that ran more is not asked. To ask reads a file, for which the lock is given away three times, and
 # takes a third of what a sample costs.
 BUSY = 0.95
-SETTLED = 0.1  # seconds: a process that ends sooner is not worth what `run_when_due` takes
+SETTLED = 0.1  # seconds: a process that ends sooner is not worth what `SystemCalls` takes
 LONGEST_GAP = 1.0  # seconds whose moments are told apart
 FLUSH_PAUSE, FLUSH_SHARE = 0.3, 0.02  # seconds, and share of the time so far, between two writes
 # Before 3.12 the garbage collector begins wherever an object is made, also within `f_back` and `f_locals` of another
@@ -198,6 +199,7 @@ class StackSampler:
         self._others = 0.0
         self._next_look = self._held_back = 0.0
         self._shake = 1
+        self._system = SystemCalls()
         self._samples = RECENT  # and before the first, nobody has run
         self._busy_samples = 0  # in which the program had a processor
         self._clocks = thread_clock(main_native) is not None
@@ -297,7 +299,7 @@ class StackSampler:
                 self._cost = cost
             if not settled and now - self._begun > SETTLED:
                 settled = True
-                run_when_due()
+                self._system.begin()
 
     def _pass_moments(self, now: float) -> None:
         """Go on to the moment of the next sample; the present one stands for those until `now`.
@@ -449,6 +451,10 @@ class StackSampler:
             if granted - begun < AT_ONCE * wait:
                 node = self._node_of(frame)
                 goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - granted)
+                if not goes_on:  # on a busy machine we may have the processor that it had
+                    ran = self._cpu_of(main)
+                    self._system.keep_lock(KEPT)
+                    goes_on = self._cpu_of(main) - ran > GOES_ON * KEPT / 1e6
                 if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
                     self._given_at.setdefault(node, [0, 0])[goes_on] += 1
         # What a long call of C kept us waiting longer is the time of that call, as before every other sample.

@@ -99,27 +99,50 @@ def wake_in_time() -> None:
 _SET_SCHEDULING, SLICE = (314, 274), 100_000
 
 
-def run_when_due() -> None:
-    """Have Linux (from 6.12 on) run this thread soon after it wakes up: it asks for short turns, and so is next.
+class SystemCalls:
+    """Two calls of the C library for this thread that Python does not have.
 
-    Where programs compete for processors a thread that wakes up waits for the turn of another one to end, some
-    milliseconds, in which the program goes on. It needs no permission; what else is set of the thread stays. Python has
-    no such call, and `ctypes`, which has, would take 10 ms to import: its compiled part takes half of one.
+    `ctypes`, which could make them, would take 10 ms to import; its compiled part takes half of one.
     """
-    if _MACHINE is None or not sys.platform.startswith("linux"):
-        return
-    try:
-        if os.sched_getscheduler(0) != os.SCHED_OTHER:
-            return
-        import _ctypes
 
-        words = (48, 4), (os.SCHED_OTHER, 4), (0, 8), (os.getpriority(os.PRIO_PROCESS, 0), 4), (0, 4)
-        attributes = [size.to_bytes(width, sys.byteorder, signed=True) for size, width in words]
-        attributes += [size.to_bytes(8, sys.byteorder) for size in (SLICE, 0, 0)]
-        call = _ctypes.dlsym(_ctypes.dlopen(None, 0), "syscall")  # type: ignore[arg-type]
-        _ctypes.call_function(call, (_SET_SCHEDULING[_MACHINE], 0, b"".join(attributes), 0))
-    except (ImportError, OSError, AttributeError):
-        pass
+    def __init__(self) -> None:
+        self._sleep: Callable[[int], object] | None = None
+
+    def begin(self) -> None:
+        """Load what is called, and have Linux (from 6.12 on) run this thread soon after it wakes up: by short turns.
+
+        Where programs compete for processors a thread that wakes up waits for the turn of another one to end, some
+        milliseconds, in which the program goes on. It needs no permission; what else is set of the thread stays.
+        """
+        if _MACHINE is None or not sys.platform.startswith("linux"):
+            return
+        try:
+            import _ctypes
+
+            class Result(_ctypes._SimpleCData):  # type: ignore[type-arg]
+                _type_ = "i"
+
+            class Call(_ctypes.CFuncPtr):
+                _flags_ = (
+                    _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_PYTHONAPI
+                )  # with the interpreter's lock held
+                _restype_ = Result
+
+            library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]
+            self._sleep = Call(_ctypes.dlsym(library, "usleep"))
+            if os.sched_getscheduler(0) == os.SCHED_OTHER:
+                words = (48, 4), (os.SCHED_OTHER, 4), (0, 8), (os.getpriority(os.PRIO_PROCESS, 0), 4), (0, 4)
+                attributes = [size.to_bytes(width, sys.byteorder, signed=True) for size, width in words]
+                attributes += [size.to_bytes(8, sys.byteorder) for size in (SLICE, 0, 0)]
+                call = Call(_ctypes.dlsym(library, "syscall"))
+                call(_SET_SCHEDULING[_MACHINE], 0, b"".join(attributes), 0)
+        except (ImportError, OSError, AttributeError):
+            pass
+
+    def keep_lock(self, microseconds: int) -> None:
+        """Sleep with the interpreter's lock held: a thread that works without it has our processor meanwhile."""
+        if self._sleep is not None:
+            self._sleep(microseconds)
 
 
 def thread_clock(native: int) -> int | None:
