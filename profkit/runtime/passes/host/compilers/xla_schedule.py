@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
-from .xla_modules import ProgramLine, frame_lines, lines_in
+from .xla_lines import ProgramLine, frame_lines, lines_in
 
 MOST_SCHEDULED = 6000  # instructions of all modules; a module is told whole or not at all
 MOST_SCHEDULED_TEXT = 24 << 20  # characters of all modules
