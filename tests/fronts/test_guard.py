@@ -144,7 +144,7 @@ def test_what_the_page_on_agents_names_is_taken_with_a_file_and_what_it_refuses_
     lines += [f"{first.get(name, name)} python" for name in quoted(before[0])]
     lines += [f"{name} run python" for name in quoted(before[1])]
     assert len(lines) > 40
-    refused = quoted(page.partition("hold no code: ")[2].partition(" Put such")[0])
+    refused = quoted(page.partition("known to contain no code are accepted: ")[2].partition(" Put such")[0])
     assert {"java -cp", "go run", "deno", "make", "python -m timeit"} <= set(refused)
     for line in (*lines, *refused):
         assert runs_file_below([*line.split(), "app.py"], folder, folder) is (line not in refused), line

@@ -63,7 +63,7 @@ def test_the_first_answer_is_that_of_the_expert_and_the_account_of_a_step_adds_u
 _NEVER = re.compile(
     r"by_profkit|\w*_call_impl|_delegate_method|__next__|_run_python_pjit|_unique_impl|<locals>|\) const\b"
 )
-_CALLS = re.compile(r"(?:runs|waits[\w ]*):  (?:[\d,]+ x )?([^\s|]+)")
+_CALLS = re.compile(r"(?:runs|waits[\w ]*): (?:[\d,]+ x )?([^\s|]+)")
 _PLACED = re.compile(r"(\S+) (\w+\.py):\d+")
 
 

@@ -190,7 +190,7 @@ def test_an_error_of_ours_switches_us_off_and_is_in_the_file(
     lines: OperationLines, traced: Traced, tmp_path: Path
 ) -> None:
     def broken(_: str) -> None:
-        raise OSError("not marked by an NVTX range")
+        raise OSError("no NVTX")
 
     lines._push = broken
     assert torch.ones(2).sum().item() == 2
