@@ -272,7 +272,9 @@ def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float)
         seconds,
         split.get("wall") or 0.0,
         absurd=", ".join(absurd),
-        changed=next((note for note in spoken_notes(document) if note.startswith("updated by the later pass")), ""),
+        changed=next(
+            (note for note in spoken_notes(document) if note.startswith("updated by the later pass")), ""
+        ),
         said=(rules := tuple(dict.fromkeys(one["rule"] for one in insights if one["source"] == "profkit"))),
         right=tuple(one for one in rules if one in accepted),
         false=tuple(one for one in rules if one in answer["forbids"]),

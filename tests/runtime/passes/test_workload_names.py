@@ -62,7 +62,9 @@ for name in {names}:
     print(module is sys.modules[name])
 """
 # What there is to say of a switch whose tool is not there.
-REMARKS = re.compile(r"profkit: (?:the program did not use CUDA|perf does not (?:read|listen)|not under valgrind).*\n")
+REMARKS = re.compile(
+    r"profkit: (?:the program did not use CUDA|perf does not (?:read|listen)|not under valgrind).*\n"
+)
 PLAINLY = "plainly"
 
 
