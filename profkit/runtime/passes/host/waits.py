@@ -122,19 +122,19 @@ class SystemCalls:
             class Result(_ctypes._SimpleCData):  # type: ignore[type-arg]
                 _type_ = "i"
 
-            class Call(_ctypes.CFuncPtr):
+            class LibraryCall(_ctypes.CFuncPtr):
                 _flags_ = (
                     _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_PYTHONAPI
                 )  # with the interpreter's lock held
                 _restype_ = Result
 
             library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]
-            self._sleep = Call(_ctypes.dlsym(library, "usleep"))
+            self._sleep = LibraryCall(_ctypes.dlsym(library, "usleep"))
             if os.sched_getscheduler(0) == os.SCHED_OTHER:
                 words = (48, 4), (os.SCHED_OTHER, 4), (0, 8), (os.getpriority(os.PRIO_PROCESS, 0), 4), (0, 4)
                 attributes = [size.to_bytes(width, sys.byteorder, signed=True) for size, width in words]
                 attributes += [size.to_bytes(8, sys.byteorder) for size in (SLICE, 0, 0)]
-                call = Call(_ctypes.dlsym(library, "syscall"))
+                call = LibraryCall(_ctypes.dlsym(library, "syscall"))
                 call(_SET_SCHEDULING[_MACHINE], 0, b"".join(attributes), 0)
         except (ImportError, OSError, AttributeError):
             pass
