@@ -47,6 +47,7 @@ from profkit.core.types import (
     Transfer,
 )
 from profkit.reporting.view import DataTable, Paragraph, plain_text, walk
+from profkit.reporting.views import run_account
 from profkit.reporting.views.run_account import account_section
 from tests import documents
 
@@ -651,3 +652,31 @@ def test_a_whole_run_has_one_sentence_from_its_table(rows: tuple[AccountRow, ...
     section = account_section(replace(documents.document(), account=Account("run", 10.0, rows)))
     assert section is not None
     assert section.headline == said
+
+
+KNOWN = AccountRow("kernel", 3.0, Place(function="f", file="a.py", line=3), "mm", least=2.5)
+NOT_KNOWN = AccountRow("kernel", 1.5, Place(function="g", file="a.py", line=9), "sort")
+SMALL = AccountRow("kernel", 0.5, Place(function="h", file="a.py", line=12), "add")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            (KNOWN, NOT_KNOWN),
+            " The limits are known for 30 % of it, which takes 3.00 s and would take 2.50 s at them.",
+        ),
+        (
+            (replace(KNOWN, seconds=2.0, least=1.9), NOT_KNOWN),
+            " The largest part of it, 20 %, is mm (f a.py:3).",
+        ),
+        ((NOT_KNOWN, SMALL), " The largest part of it, 15 %, is sort (g a.py:9)."),
+        ((SMALL,), ""),
+        ((), ""),
+    ],
+)
+def test_a_step_whose_limits_are_known_in_part_says_what_that_part_needs(
+    rows: tuple[AccountRow, ...], said: str
+) -> None:
+    account = Account("step", 10.0, (*rows, AccountRow("rest", 10.0 - sum(row.seconds for row in rows))))
+    assert run_account._known_part(account, "/work") == said

@@ -208,22 +208,22 @@ def _headline(account: Account, document: RunDocument) -> str:
 
 
 def _known_part(account: Account, folder: str) -> str:
-    """Return what the rows with known limits need, where no single row stands out and the rest is not known.
+    """Return what the rows with known limits need, if no single row stands out and the other limits are not known.
 
-    Where few have one, return the largest row.
+    If few rows have one, return the largest row; empty if that is small, too.
     """
     rows = [row for row in account.rows if row.least is not None]
     took = sum(row.seconds for row in rows)
     if took >= _PARTLY * account.seconds:
         needs, part = sum(row.least or 0.0 for row in rows), percent_text(100 * took / account.seconds)
         took_text, needs_text = format_quantity(took, "s"), format_quantity(needs, "s")
-        return (
-            f" Limits are known for {part} of it: {took_text}, of which {needs_text} would be left at them."
-        )
+        return f" The limits are known for {part} of it, which takes {took_text} and would take {needs_text} at them."
     named = [row for row in account.rows if row.kind != "rest" and row_what(row)]
     if not named:
         return ""
     most = max(named, key=lambda row: row.seconds)
+    if most.seconds < _WORTH * account.seconds:
+        return ""
     share, place = percent_text(100 * most.seconds / account.seconds), row_place(most, folder)
     return f" The largest part of it, {share}, is {row_what(most)}{f' ({place})' if place else ''}."
 
