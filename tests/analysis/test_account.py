@@ -9,6 +9,7 @@ import pytest
 
 from profkit.analysis.account import make_account
 from profkit.analysis.account.clock import sheet_clock
+from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.core.types import (
     Account,
     AccountRow,
@@ -94,6 +95,24 @@ def test_kernels_copies_and_idle_time_are_those_of_one_step() -> None:
     assert mm.least == pytest.approx(0.048)
     assert (mm.where.file, mm.where.line) == ("t.py", 3)
     assert account.rows[2].least is None  # its units were not counted
+
+
+def test_a_kernel_compiled_for_several_constants_is_one_row_with_all_its_launches() -> None:
+    variants = [
+        KernelTime(replace(MM, registers=registers), launches, seconds, seconds / launches, file="t.py", line=3)
+        for registers, launches, seconds in ((121, 10, 0.3), (120, 6, 0.2), (119, 4, 0.1))
+    ]
+    account = make_account(run(replace(TRACE, kernels=(*variants, KernelTime(ADD, 20, 0.2)))))
+    assert account is not None
+    rows = {row.what: row for row in account.rows}
+    assert (rows["gemm"].seconds, rows["gemm"].launches) == (
+        pytest.approx(rows["add"].seconds * 3),
+        rows["add"].launches,
+    )
+    (row,) = [row for row in kernel_rows(run(replace(TRACE, kernels=tuple(variants)))) if row.time]
+    assert row.time is not None and row.share == 1.0
+    # 10 launches of 30 ms, 6 of 33 ms and 4 of 25 ms
+    assert (row.time.launches, row.time.total, row.time.median) == (20, 0.6, pytest.approx(0.03))
 
 
 def test_kernels_that_ran_side_by_side_share_the_time_in_which_any_ran() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def counted_alone(document: RunDocument) -> bool:
 def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
     """Return every launch configuration that was timed or counted, the largest share of GPU time first."""
     trace = document.trace
-    times = {time.kernel.scope: time for time in trace.kernels} if trace is not None else {}
+    times = _times_by_scope(trace.kernels if trace is not None else ())
     readings: dict[Scope, dict[str, Reading]] = {}
     for reading in document.readings:
         if reading.scope.kind == "kernel":
@@ -86,6 +86,59 @@ def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
         }
         rows.append(KernelRow(names[scope.name or "", scope.id or ""], scope, time, share, own, bound))
     return tuple(sorted(rows, key=lambda row: -(row.share or 0.0)))
+
+
+def _times_by_scope(kernels: Sequence[KernelTime]) -> dict[Scope, KernelTime]:
+    """Return the times of the launches of each name with its grid and block.
+
+    A kernel that was compiled for several constants (`tl.constexpr`, template arguments that its name does not have) is
+    several kernels of one name, grid and block, which differ by their registers or shared memory: one row has them all.
+    """
+    same: dict[Scope, list[KernelTime]] = {}
+    for time in kernels:
+        same.setdefault(time.kernel.scope, []).append(time)
+    return {scope: times[0] if len(times) == 1 else _summed(times) for scope, times in same.items()}
+
+
+def _summed(times: Sequence[KernelTime]) -> KernelTime:
+    """Return the launches of several kernels together, as those of the one that took most time."""
+    largest = max(times, key=lambda time: time.total)
+    operations = {time.operation for time in times if time.launches}
+    firsts = [time.first for time in times if time.first is not None]
+    leasts = [time.least for time in times if time.least is not None]
+    mosts = [time.most for time in times if time.most is not None]
+    return replace(
+        largest,
+        launches=sum(time.launches for time in times),
+        total=sum(time.total for time in times),
+        median=_median_of_medians(times),
+        least=min(leasts, default=None),
+        most=max(mosts, default=None),
+        first=min(firsts, default=None),
+        ranges=tuple(dict.fromkeys(name for time in times for name in time.ranges)),
+        setup_launches=sum(time.setup_launches for time in times),
+        operation_launches=sum(
+            time.operation_launches for time in times if time.operation == largest.operation
+        ),
+        operations=max(len(operations - {None}), *(time.operations for time in times)),
+        # By the shapes, which differ as the kernels do.
+        flops=largest.flops if len({time.flops for time in times}) == 1 else None,
+        lines=tuple(line for time in times for line in time.lines),
+    )
+
+
+def _median_of_medians(times: Sequence[KernelTime]) -> float | None:
+    """Return the median of the kernels' medians, each as often as it was launched.
+
+    The median of all launches is between the least and the largest of them; their single times are not kept.
+    """
+    known = sorted((time.median, time.launches) for time in times if time.median is not None)
+    half, seen = sum(launches for _, launches in known) / 2, 0
+    for median, launches in known:
+        seen += launches
+        if seen >= half:
+            return median
+    return None
 
 
 def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope, Scope]:
