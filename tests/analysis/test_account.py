@@ -99,7 +99,9 @@ def test_kernels_copies_and_idle_time_are_those_of_one_step() -> None:
 
 def test_a_kernel_compiled_for_several_constants_is_one_row_with_all_its_launches() -> None:
     variants = [
-        KernelTime(replace(MM, registers=registers), launches, seconds, seconds / launches, file="t.py", line=3)
+        KernelTime(
+            replace(MM, registers=registers), launches, seconds, seconds / launches, file="t.py", line=3
+        )
         for registers, launches, seconds in ((121, 10, 0.3), (120, 6, 0.2), (119, 4, 0.1))
     ]
     account = make_account(run(replace(TRACE, kernels=(*variants, KernelTime(ADD, 20, 0.2)))))

@@ -3,7 +3,8 @@
 XLA runs a program as a CUDA graph, so that a trace gives one instruction for all kernels, and the name of a
 product of cuBLAS gives none. Kernels of fusions have the name of one that computes the same: they are the
 anchors. What a library launches lies between two of them, in order. Where the order or the number differs, a
-kernel only gets what all instructions that it may be have in common.
+kernel only gets what all instructions that it may be have in common. Of what is outside a graph (collectives most
+often, on a stream of their own) JAX's trace names the instruction itself, and nothing has to be concluded.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class ScheduledKernel:
     file: str | None = None
     line: int | None = None
     function: str | None = None
+    instruction: str = ""  # XLA's own name of it, in its program
 
     @property
     def name(self) -> str:
@@ -60,7 +62,7 @@ class ScheduledKernel:
     @cached_property
     def said(self) -> ScheduledKernel:
         """Return what is reported of the instruction; those that are equal in it are not distinguished."""
-        return replace(self, kernel="", group=0)
+        return replace(self, kernel="", group=0, instruction="")
 
     @cached_property
     def plain(self) -> ScheduledKernel:
@@ -137,7 +139,14 @@ class _Placed:
 class _Alignment:
     """Matches the launches of one program with its schedule."""
 
-    def __init__(self, program: ProgramSchedule, launches: Sequence[_Launch], names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        program: ProgramSchedule,
+        launches: Sequence[_Launch],
+        names: Sequence[str],
+        named: Mapping[int, str],
+    ) -> None:
+        self._named, self._given = named.keys(), set(named.values())
         self.placed: dict[int, _Placed] = {}
         self.executions = 0
         self._launches, self._names = launches, names
@@ -240,7 +249,12 @@ class _Alignment:
         Several candidates have to agree on it.
         """
         kept: list[tuple[int, list[int]]] = []  # a launch, and what reduces its parts
+        candidates = [
+            [one for one in several if one.instruction not in self._given] for several in candidates
+        ]
         for at in launches:
+            if self._launches[at][0] in self._named:
+                continue
             if kept and _REDUCES.search(self._names[self._launches[at][0]]):
                 kept[-1][1].append(at)
             else:
@@ -275,15 +289,47 @@ def with_schedules(
         placed[number] = _Placed(other=count)
     for module, sequence in sequences.items():
         alternatives = [one for one in schedules if one.module == module][:MAX_ALTERNATIVES]
-        found = _placed_in(alternatives, sequence, names)
+        found = _placed_in(alternatives, sequence, names, _instructions(trace, module))
         for number, count in Counter(number for number, _ in sequence).items():
             placed.setdefault(number, _Placed()).join(found.get(number, _Placed(other=count)))
+    placed |= _placed_by_name(trace, schedules)
     known = {number: one for number, one in placed.items() if one.is_placed}
     kernels = tuple(
         _with_parts(time, known[number]) if number in known else time
         for number, time in enumerate(trace.kernels)
     )
     return replace(trace, kernels=kernels, work=_work(kernels, known))
+
+
+def _instructions(trace: GpuTrace, module: str) -> dict[int, str]:
+    """Return the instructions of a module that the trace tells, by the number of their kernel."""
+    named = {
+        number: time.kernel.instruction.removeprefix(f"{module}/")
+        for number, time in enumerate(trace.kernels)
+        if time.kernel.instruction is not None
+    }
+    return {number: name for number, name in named.items() if "/" not in name}
+
+
+def _placed_by_name(trace: GpuTrace, schedules: Sequence[ProgramSchedule]) -> dict[int, _Placed]:
+    """Return what the kernels are whose instruction the trace tells, by their number.
+
+    Programs of one name that were compiled for other shapes may use a name for another instruction: then it is none's.
+    """
+    said: dict[str, set[ScheduledKernel]] = {}
+    for program in schedules:
+        for one in (*program.kernels, *program.loose):
+            if one.instruction:
+                said.setdefault(f"{program.module}/{one.instruction}", set()).add(one.said)
+    placed: dict[int, _Placed] = {}
+    for number, time in enumerate(trace.kernels):
+        may_be = said.get(time.kernel.instruction or "", set())
+        if len(may_be) == 1 and time.launches:
+            # Where cuBLAS splits a product, its parts are summed by a second launch of the same instruction.
+            calls = 0 if _REDUCES.search(time.kernel.name) else time.launches
+            placed[number] = _Placed()
+            placed[number].add(next(iter(may_be)), time.total, launches=time.launches, calls=calls)
+    return placed
 
 
 def runs_programs(trace: GpuTrace) -> bool:
@@ -323,10 +369,16 @@ def _by_module(trace: GpuTrace, order: Iterable[_Launch]) -> tuple[dict[str, lis
 
 
 def _placed_in(
-    alternatives: Sequence[ProgramSchedule], launches: Sequence[_Launch], names: Sequence[str]
+    alternatives: Sequence[ProgramSchedule],
+    launches: Sequence[_Launch],
+    names: Sequence[str],
+    named: Mapping[int, str],
 ) -> dict[int, _Placed]:
-    """Return what the launches of programs of one name are; of several that they fit only what all of these say."""
-    aligned = [(program, _Alignment(program, launches, names)) for program in alternatives]
+    """Return what the launches of programs of one name are; of several that they fit only what all of these say.
+
+    `named` has the instructions that the trace tells, by the number of the kernel.
+    """
+    aligned = [(program, _Alignment(program, launches, names, named)) for program in alternatives]
     fitting = [(program, one) for program, one in aligned if not one.strange]
     exact = [one for _, one in fitting if one.executions]
     found = dict(exact[0].placed) if len(exact) == 1 else {}

@@ -82,13 +82,14 @@ _Row: TypeAlias = "tuple[str, int, int, int, ScheduledKernel, int, int]"
 def _scheduled(
     module: Any, number: Any, at: Any, of: Any, file: Any, line: Any, function: Any, kernel: Any, runs: Any,
     group: Any, operation: Any, backward: Any, type_: Any, unit: Any, flop: Any, bytes_: Any, loop: Any, times: Any,
+    name: Any = "",
 ) -> _Row:  # fmt: skip
     """Return an instruction of an XLA program with its place and loop; an empty text means not known."""
     where = (str(file), int(line), str(function) or None) if file else (None, None, None)
     flop, size = (float(text) if text != "" else None for text in (flop, bytes_))
     unit = unit if unit in _UNITS else None
     work = str(operation)[:MAX_NAME], bool(backward), str(type_) or None, unit, flop, size
-    instruction = ScheduledKernel(str(kernel), str(runs), int(group), *work, *where)
+    instruction = ScheduledKernel(str(kernel), str(runs), int(group), *work, *where, str(name)[:MAX_NAME])
     return str(module), int(number), int(at), int(of), instruction, int(loop), int(times)
 
 

@@ -40,6 +40,7 @@ class Kernel:
     mangled: str | None = None
     registers: int | None = None  # per thread
     shared: int | None = None  # bytes per block, static and dynamic
+    instruction: str | None = None  # of a program of XLA, where the trace tells it: `jit_step/psum.2`
 
     @property
     def id(self) -> str:

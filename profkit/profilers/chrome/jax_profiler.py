@@ -41,6 +41,7 @@ _PROGRAM = re.compile(r"(?:jit|pjit|pmap|xmap)_")  # how JAX begins the name of 
 _EXECUTION = re.compile(r"(.+):XLA GPU module$")  # of the host: a module launches its kernels
 _COMPILATION = re.compile(r"backend_compile(?:_and_load)?$")  # of the host, in JAX
 _COMPILED = re.compile(r"::CompileAndLoad\((.+)\)$")
+_GRAPH = "command_buffer"  # how XLA names what it launches as a CUDA graph
 _CALLBACK = re.compile(r"((?:pure|io|debug)_callback)(?:[._]\d+)*$")
 _DRIVER_CALL = re.compile(r"cu[A-Z]\w+")
 _DETAIL = re.compile(r"(\w+):([\w,]+)")
@@ -285,7 +286,19 @@ def _configuration(name: str, args: Mapping[str, Any]) -> Kernel:
         None,
         registers if registers >= 0 else None,
         sum(shared) if min(shared) >= 0 else None,
+        _instruction(args),
     )
+
+
+def _instruction(args: Mapping[str, Any]) -> str | None:
+    """Return the instruction that launched a kernel, with its module; None for those of a CUDA graph.
+
+    All kernels of a graph have the graph's own name.
+    """
+    module, name = args.get("hlo_module"), args.get("hlo_op")
+    if not isinstance(module, str) or not isinstance(name, str) or name.startswith(_GRAPH):
+        return None
+    return f"{module}/{name}"[:LONGEST_NAME]
 
 
 def _details(text: object) -> dict[str, str]:

@@ -108,6 +108,46 @@ def placed_share(trace: GpuTrace | None) -> float:
 # ------------------------------------------------------------ made
 
 
+def test_an_instruction_that_the_trace_names_is_placed_whatever_the_order_was() -> None:
+    def of(name: str, runs: str, line: int, *, group: int = 0) -> ScheduledKernel:
+        return ScheduledKernel(
+            f"f{group}" if group else "", runs, group, f"{name} [4]", file="m.py", line=line, instruction=name
+        )
+
+    add, mul = of("add", "xla", 1, group=1), of("mul", "xla", 2, group=2)
+    dot, psum, mean = of("dot.1", "cublas", 3), of("psum.1", "nccl", 4), of("psum.2", "nccl", 5)
+    program = unrolled("jit_step", [(one, 0, 1) for one in (add, psum, dot, mul, mean)])
+    assert program is not None
+    kernels = tuple(
+        KernelTime(
+            Kernel(name, (8,), (32,), instruction=f"jit_step/{told}" if told else None), 3, 0.3, ranges=MODULE
+        )
+        for name, told in (
+            ("f1", None),
+            (PRODUCT, None),
+            ("f2", None),
+            ("ncclDevKernel_AllReduce", "psum.1"),
+            ("ncclDevKernel_AllReduce", "psum.2"),
+        )
+    )
+    # the first collective ends after the second began: on a stream of its own
+    launches = [(number, 0.1) for _ in range(3) for number in (0, 1, 2, 4, 3)]
+    trace = with_schedules(GpuTrace("jax_profiler", kernels), (program,), launches)
+    assert trace is not None
+    assert [(one.operation, one.line, one.operation_launches) for one in trace.kernels] == [
+        ("add [4]", 1, 3),
+        ("dot.1 [4]", 3, 3),
+        ("mul [4]", 2, 3),
+        ("psum.1 [4]", 4, 3),
+        ("psum.2 [4]", 5, 3),
+    ]
+    # Of two programs of one name, in which the name is another instruction's, it is neither's.
+    other = replace(program, kernels=tuple(replace(one, line=9) for one in program.kernels))
+    trace = with_schedules(GpuTrace("jax_profiler", kernels[3:]), (program, other), [(0, 0.1), (1, 0.1)])
+    assert trace is not None
+    assert [one.line for one in trace.kernels] == [None, None]
+
+
 def fusion(name: str, line: int, group: int | None = None) -> ScheduledKernel:
     return ScheduledKernel(
         name,

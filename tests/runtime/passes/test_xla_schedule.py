@@ -32,7 +32,7 @@ def entry(*lines: str, inside: str = BODY, head: str = HEAD) -> list[dict[str, o
     arguments = (f"  %{name} = f32[64,32]{{1,0}} parameter({at})\n" for at, name in enumerate("ab"))
     text = f"{head}{inside}ENTRY %main (a: f32[64,32]) -> f32[] {{\n{''.join(arguments)}{''.join(lines)}}}\n"
     names = ("file", "line", "function", "kernel", "runs", "group", "operation", "backward", "type", "unit", "flop",
-             "bytes", "loop", "times")  # fmt: skip
+             "bytes", "loop", "times", "instruction")  # fmt: skip
     return [dict(zip(names, row, strict=True)) for row in schedule_of_module(text, lambda _: False)]
 
 

@@ -207,7 +207,8 @@ class ScheduledLaunch:
         """Return what stands in the file: text and counts alone; what is not known is an empty text."""
         work = ("" if one is None else one for one in (self.flop, self.bytes))
         told = self.runs, self.group, self.operation, int(self.backward), self.type, self.unit, *work
-        return [self.kernel, *told, self.loop, self.times]
+        name = self.instruction.name if self.instruction is not None else ""
+        return [self.kernel, *told, self.loop, self.times, name]
 
 
 @dataclass
