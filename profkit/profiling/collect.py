@@ -97,6 +97,7 @@ class RunCollector:
         self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
         self._answer: Insight | None = None  # what is known now, and
         self._changed_by = ""  # the pass that said so
+        self._plain_seconds: float | None = None  # of a normal run, where one was timed
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -252,6 +253,16 @@ class RunCollector:
         """Return the seconds of a budget that are left for passes: the reports come after them."""
         return budget - (time.monotonic() - self._begin) - OUTSIDE_SECONDS
 
+    def left_for_trials(self) -> float | None:
+        """Return the seconds of the user's budget, or of what a run takes by itself, that are left; None: no limit."""
+        if self._context.budget is not None:
+            return self.left_of(self._context.budget)
+        allowance = self._backend.allowances.get(self._context.depth)
+        if allowance is None or self._plain_seconds is None:
+            return None
+        runs, seconds = allowance
+        return self.left_of(runs * self._plain_seconds + seconds)
+
     def _budget(self, known: PlanState) -> float | None:
         """Return the wall seconds that the whole run may take; None: no limit, or not known yet."""
         if self._context.budget is not None:
@@ -292,6 +303,7 @@ class RunCollector:
         busy = cpu / wall if main.kind == "process" and wall > 0 else None
         usage = usage_readings(max((outcome.peak_rss for outcome in outcomes), default=0), busy, "getrusage")
         start = max(0.0, record.plain_seconds - _sampling_seconds(main))
+        self._plain_seconds = record.plain_seconds
         typical = sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
         self._end_pass(
             plan,

@@ -159,12 +159,11 @@ def _try_changes(
     if not wanted(context, trying):
         return
     passes = collector.document.passes
-    left_seconds = collector.left_of(options.budget) if options.budget is not None else None
     try_changes(
         context,
         judge_document(collector.document, targets),
         trying,
-        left_seconds,
+        collector.left_for_trials(),
         progress,
         lambda trials, result: collector.update(trials=trials, passes=(*passes, result)),
     )

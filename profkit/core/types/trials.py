@@ -29,6 +29,7 @@ TrialState = Literal[
     "failed",
     "without-hold",  # the change did not reach the program
     "interrupted",
+    "left-out",  # no time was left for it
 ]
 # Of a run with the change: `varies` where runs without it do not print the same either.
 OutputWord = Literal["same", "varies", "different"]

@@ -27,6 +27,8 @@ PROMISING = 0.95  # of the fastest normal run: else no pair is made
 HARMFUL = 1.1  # times the slowest
 FLOOR = 0.02  # the relative change of a time that counts
 MAX_PAIRS = 20
+# Normal runs, and seconds, after which a run that nobody asked for is ended: it is no faster.
+IMPATIENT = (2.0, 5.0)
 _MAX_PRINTED = 8 << 20  # bytes of standard output that are compared
 
 
@@ -69,10 +71,15 @@ class TrialRun:
         deadline: float,
         extra: float,
         timeout: float | None,
+        *,
+        patient: bool = True,
     ) -> None:
         self._bench, self._experiment, self._deadline = bench, experiment, deadline
         self._extra = extra
-        self._limit = plain_time_limit(bench.longest, timeout, None)
+        runs, seconds = IMPATIENT
+        self._limit = plain_time_limit(
+            bench.longest, timeout, None if patient else runs * bench.longest + seconds
+        )
         self._draw = random.Random(bench.seed)
         self._begin = time.monotonic()
         self._printed: dict[bool, list[str]] = {False: [], True: []}  # with the change?

@@ -125,7 +125,8 @@ def _memoise(document: RunDocument) -> Iterator[Experiment]:
             continue
         because = Fact.of("trial-memoise", looks=spot.looks, arguments=spot.arguments or 0, name=name)
         function = {"file": spot.where.file, "function": name, "line": str(spot.where.line or 0)}
-        yield Experiment("memoise", because, spot.share, {}, {"memoise": function}, spot.where)
+        again = 1 - (spot.arguments or 0) / spot.looks  # of the calls: others have arguments of their own
+        yield Experiment("memoise", because, spot.share * again, {}, {"memoise": function}, spot.where)
         return  # one place: with two the effects could not be told apart
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -16,6 +16,7 @@ from profkit.core.types import RUN, Fact, PassResult, RunDocument, Scope, Timing
 from profkit.profiling.plain_run import RunOptions, value_of
 from profkit.profiling.trials.experiment import TrialRun, TrialSetting
 from profkit.profiling.trials.hypotheses import Experiment, experiments
+from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_trials import CHANGES
 from profkit.runtime.passes.command import start_up_environment
 from profkit.runtime.passes.secrets import LEAST_ANYWHERE
@@ -23,11 +24,40 @@ from profkit.runtime.passes.secrets import LEAST_ANYWHERE
 Trying = Literal["none", "auto", "all"]
 TRYING = get_args(Trying)
 MAX_TRIALS = 3
-# Normal runs, or seconds if these are more, that all trials may take together: four pairs decide about a program
-# of 3 s. Of a longer one a first run that is no faster costs one run, and what is faster is said to be undecided.
-AUTO, ALL = (3.0, 30.0), (60.0, 600.0)
+# Normal runs, or seconds if these are more, that all trials may take together. Asked for with a pass or a budget: four
+# pairs decide about a program of 3 s.
+ASKED, ALL = (3.0, 30.0), (60.0, 600.0)
 DECIDING = 60.0  # seconds beyond these, where four pairs fit into them: of what was faster once
+# Unasked they get no more than what the passes left of the time of the run: mostly one run, which refutes a change or
+# says that it is worth `--try all`. Three runs of a program of half a second would decide nothing.
+UNASKED = (3.0, 5.0)
+MORE = "--try all"
 DEPTHS = ("standard", "full")  # at which trials are made unasked
+
+
+@dataclass(frozen=True)
+class TrialTime:
+    """Wall seconds for all trials of a run, and beyond them for four pairs of what was faster once."""
+
+    together: float
+    deciding: float = 0.0
+    asked: bool = True
+
+
+def time_for(context: RunContext, trying: Trying, longest: float, left: float | None) -> TrialTime:
+    """Return the time for trials of a program whose slowest normal run took `longest` seconds.
+
+    `left`: seconds of the user's budget; else what the passes left of the time that a run takes by itself; None: no
+    limit.
+    """
+    asked = trying == "all" or context.wanted is not None or context.budget is not None
+    runs, seconds = ALL if trying == "all" else ASKED if asked or left is None else UNASKED
+    together = max(runs * longest, seconds)
+    if left is None or (asked and context.budget is None):
+        return TrialTime(together, DECIDING, asked)
+    left = max(0.0, left)
+    together = min(together, left)
+    return TrialTime(together, min(DECIDING, left - together) if asked else 0.0, asked)
 
 
 def try_changes(
@@ -40,7 +70,7 @@ def try_changes(
 ) -> None:
     """Make the trials that the judged `document` makes likely; each goes to `update` when it ends.
 
-    `left`: wall seconds of the user's budget. A Ctrl-C ends the trials, and nothing else.
+    `left`: see `time_for`. A Ctrl-C ends the trials, and nothing else.
     """
     is_wanted = wanted(context, trying) and _is_whole(document)
     likely = experiments(document) if is_wanted else []
@@ -63,21 +93,21 @@ def _make_trials(
     progress: Progress,
     update: Callable[[tuple[TriedChange, ...], PassResult], None],
 ) -> None:
-    """Make one trial after the other, as long as the next one's first run fits into the time."""
-    runs, seconds = ALL if trying == "all" else AUTO
+    """Make one trial after the other, as long as the next one's first run fits into the time; tell of the others."""
+    allowed = time_for(context, trying, setting.longest, left)
     begin = time.monotonic()
-    budget = max(runs * setting.longest, seconds)
-    deadline = begin + (budget if left is None else min(budget, left))
+    deadline = begin + allowed.together
     done: tuple[TriedChange, ...] = ()
-    for experiment in candidates if trying == "all" else candidates[:MAX_TRIALS]:
-        if time.monotonic() + setting.longest > deadline:
-            break
-        progress.begin(
-            "try", f"{CHANGES[experiment.name]}, about {setting.longest:.0f} s, longer if it helps"
-        )
-        extra = DECIDING if left is None else min(DECIDING, max(0.0, begin + left - time.monotonic()))
+    waiting = list(candidates if trying == "all" else candidates[:MAX_TRIALS])
+    while waiting and time.monotonic() + setting.longest <= deadline:
+        experiment = waiting.pop(0)
+        longer = ", longer if it helps" if allowed.deciding else ""
+        progress.begin("try", f"{CHANGES[experiment.name]}, about {setting.longest:.0f} s{longer}")
+        extra = max(0.0, min(allowed.deciding, deadline + allowed.deciding - time.monotonic()))
         try:
-            trial = TrialRun(setting, experiment, deadline, extra, context.timeout).run()
+            trial = TrialRun(
+                setting, experiment, deadline, extra, context.timeout, patient=allowed.asked
+            ).run()
         except (KeyboardInterrupt, Interrupted):
             trial = TriedChange(experiment.name, "interrupted", experiment.because, experiment.settings)
         done = (*done, trial)
@@ -95,7 +125,20 @@ def _make_trials(
         )
         update(done, result)
         if cut:
-            break
+            return
+    if waiting:
+        seconds_left = max(0.0, deadline - time.monotonic())
+        reason = Fact.of("trial-left-out", seconds=setting.longest, left=seconds_left)
+        left_out = tuple(_left_out(experiment, reason) for experiment in waiting)
+        if not done:
+            progress.note(f"try: skipped, {fact_text(reason)}")
+            result = PassResult("try", None, "skipped", reason=reason, fix=MORE)
+        update((*done, *left_out), result)
+
+
+def _left_out(experiment: Experiment, reason: Fact) -> TriedChange:
+    because, settings = experiment.because, experiment.settings
+    return TriedChange(experiment.name, "left-out", because, settings, experiment.where, reason=reason)
 
 
 def wanted(context: RunContext, trying: Trying) -> bool:

@@ -32,6 +32,7 @@ _STATES: Mapping[TrialState, str] = {
     "failed": "the program failed",
     "without-hold": "not tried",
     "interrupted": "interrupted",
+    "left-out": "not tried",
 }
 _MAX_SHOWN = 1000  # %: an interval that goes further says only that nothing is known
 # What is often advised, and is worth a line where it makes a program slower.
@@ -74,6 +75,8 @@ def trial_line(trial: TriedChange) -> str | None:
         return f"{title}: {f'{_ratio(trial)} slower' if trial.pairs else 'slower in one run'}"
     if trial.state == "undecided":
         return f"{title}: not decided; --try all runs more pairs"
+    if trial.state == "left-out":
+        return f"{title}: not tried, no time was left; --try all tries it"
     if trial.state == "other-output":
         return f"{title}: faster, but the program prints something else"
     return None

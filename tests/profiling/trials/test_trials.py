@@ -14,6 +14,7 @@ import pytest
 from cli_runner import profkit, runs
 
 from profkit.analysis.judge.tried import with_trials
+from profkit.backends import RunContext
 from profkit.backends.artifacts import run_files
 from profkit.core.errors import Progress
 from profkit.core.types import (
@@ -36,6 +37,7 @@ from profkit.reporting.html import page
 from profkit.reporting.view import View
 from profkit.reporting.views.run_trials import trial_line, trials_section
 from tests import documents
+from tests.spoken import spoken
 
 LINE = "4"  # of SLOW, inside of `cost`
 DEADLINE = 120.0  # seconds, for four pairs on a machine that others use
@@ -239,7 +241,7 @@ def test_a_ctrl_c_costs_only_the_experiment(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(stage, "_setting", lambda *_: setting)
     monkeypatch.setattr(stage, "wanted", lambda *_: True)
     stage.try_changes(
-        SimpleNamespace(timeout=None, workload=document.workload, folder=tmp_path),  # type: ignore[arg-type]
+        replace(timed(), workload=document.workload, folder=tmp_path),
         document,
         "auto",
         None,
@@ -249,6 +251,91 @@ def test_a_ctrl_c_costs_only_the_experiment(tmp_path: Path, monkeypatch: pytest.
     ((trials, result),) = told
     assert [one.state for one in trials] == ["interrupted"]
     assert result.state == "interrupted"
+
+
+def timed(**more: object) -> RunContext:
+    workload = documents.document().workload
+    machine = documents.document().machine
+    assert machine is not None
+    options = {"depth": "standard", "wanted": None, "precision": 0.01, "sampling": 1.0, **more}
+    return RunContext(workload=workload, machine=machine, folder=Path("x"), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("context", "trying", "left", "time"),
+    [
+        (timed(), "auto", 6.3, stage.TrialTime(6.3, 0.0, asked=False)),  # of a program of 5 s
+        (timed(), "auto", 40.0, stage.TrialTime(15.0, 0.0, asked=False)),  # three runs
+        (timed(), "auto", -4.0, stage.TrialTime(0.0, 0.0, asked=False)),
+        (timed(), "all", 6.3, stage.TrialTime(600.0, stage.DECIDING)),
+        (timed(wanted=("timing", "try")), "auto", 6.3, stage.TrialTime(30.0, stage.DECIDING)),
+        (timed(budget=90.0), "auto", 50.0, stage.TrialTime(30.0, 20.0)),
+        (timed(budget=90.0), "all", 50.0, stage.TrialTime(50.0, 0.0)),
+        (timed(depth="full"), "auto", None, stage.TrialTime(30.0, stage.DECIDING, asked=False)),
+    ],
+)
+def test_trials_that_nobody_asked_for_keep_to_the_time_of_the_run(
+    context: RunContext, trying: stage.Trying, left: float | None, time: stage.TrialTime
+) -> None:
+    assert stage.time_for(context, trying, 5.0, left) == time
+
+
+def carried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float
+) -> list[tuple[tuple[TriedChange, ...], PassResult]]:
+    """Make the trials of a run that has `left` seconds for two, of which each takes 1.2."""
+    now = [0.0]
+
+    def undecided(one: Experiment) -> TriedChange:
+        now[0] += 1.2
+        return TriedChange(one.name, "undecided", one.because, before=2.0, after=1.0)
+
+    def trial_of(_: TrialSetting, experiment: Experiment, *__: object, patient: bool) -> SimpleNamespace:
+        assert not patient
+        return SimpleNamespace(run=lambda: undecided(experiment))
+
+    monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(stage, "TrialRun", trial_of)
+    setting = TrialSetting((sys.executable,), tmp_path, tmp_path, tmp_path, RUN, (1.0,), 1.0)
+    told: list[tuple[tuple[TriedChange, ...], PassResult]] = []
+    likely = [Experiment("collector", BECAUSE, 0.5), Experiment("output", BECAUSE, 0.5)]
+    stage._make_trials(timed(), setting, likely, "auto", left, Progress(), lambda *one: told.append(one))
+    return told
+
+
+def test_what_no_time_was_left_for_is_said_with_the_option_that_tries_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((trials, result),) = carried_out(tmp_path, monkeypatch, 0.5)
+    assert [one.state for one in trials] == ["left-out", "left-out"]
+    assert (result.state, result.fix) == ("skipped", "--try all")
+    assert spoken(result.reason) == (
+        "one run takes about 1.00 s, but only 0.500 s are left for changes that nobody asked to try"
+    )
+    assert (
+        trial_line(trials[0]) == "collect garbage less often: not tried, no time was left; --try all tries it"
+    )
+    assert with_trials(replace(documents.empty(), trials=trials), (COLLECTING,)) == (COLLECTING,)
+
+
+def test_a_trial_that_was_made_stays_beside_those_that_no_time_was_left_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, (trials, result) = carried_out(tmp_path, monkeypatch, 2.0)
+    assert [one.state for one in trials] == ["undecided", "left-out"]
+    assert result.state == "finished"
+    # One run that was faster is no gain.
+    assert with_trials(replace(documents.empty(), trials=trials), (COLLECTING,)) == (COLLECTING,)
+
+
+def test_a_run_that_nobody_asked_for_is_ended_once_it_is_clearly_no_faster(tmp_path: Path) -> None:
+    """The plain run took 10 ms: one of a minute has its answer after five seconds."""
+    on = bench(tmp_path, "import time\ntime.sleep(60)\n", 0.01)
+    tried = Experiment("collector", BECAUSE, 0.5, {}, {"collector": {}})
+    begin = time.monotonic()
+    told = TrialRun(on, tried, begin, 0.0, None, patient=False).run()
+    assert told.state == "failed"
+    assert time.monotonic() - begin < 30
 
 
 def test_a_run_shows_what_was_tried_and_keeps_its_log(tmp_path: Path) -> None:
