@@ -234,7 +234,7 @@ def test_a_ctrl_c_costs_only_the_experiment(tmp_path: Path, monkeypatch: pytest.
     def interrupted(_: TrialRun) -> TriedChange:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stage.TrialRun, "run", interrupted)
+    monkeypatch.setattr(TrialRun, "run", interrupted)
     document = judged(tmp_path, "")
     told: list[tuple[tuple[TriedChange, ...], PassResult]] = []
     setting = TrialSetting((sys.executable,), tmp_path, tmp_path, tmp_path, RUN, (1.0,), 1.0)
@@ -246,7 +246,7 @@ def test_a_ctrl_c_costs_only_the_experiment(tmp_path: Path, monkeypatch: pytest.
         "auto",
         None,
         Progress(),
-        lambda *one: told.append(one),  # type: ignore[arg-type]
+        lambda *one: told.append(one),
     )
     ((trials, result),) = told
     assert [one.state for one in trials] == ["interrupted"]
