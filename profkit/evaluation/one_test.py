@@ -80,7 +80,8 @@ def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[
     import torch
 
     from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode
-    from profkit.kernels.evaluation.suites.suite import Skip, find_suite
+    from profkit.kernels.evaluation.suites.find import find_suite
+    from profkit.kernels.evaluation.suites.suite import Skip
 
     test, device = result.test, torch.device(settings.device)
     path = Path(settings.suite_path) if settings.suite_path else None

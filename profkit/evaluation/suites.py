@@ -24,8 +24,9 @@ from profkit.kernels.evaluation.request import SEED_BITS, JudgeSettings
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import find_operator, operation_name
 from profkit.kernels.evaluation.sources.source import BACKENDS, Kernel, KernelSource, make_source_request
+from profkit.kernels.evaluation.suites.find import find_suite
 from profkit.kernels.evaluation.suites.op_tests import OpTest
-from profkit.kernels.evaluation.suites.suite import Selection, Suite, find_suite, is_file
+from profkit.kernels.evaluation.suites.suite import Selection, Suite, is_file
 
 
 @dataclass(frozen=True)

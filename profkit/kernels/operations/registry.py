@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
-from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -36,12 +35,41 @@ Builder: TypeAlias = Callable[[Problem], Call]
 _B = TypeVar("_B", bound=Builder)
 
 
-# Ours, in the order they are shown: a module is imported when its implementation is first asked for.
-_OURS = {
-    "PyTorch": ("profkit.kernels.operations.pytorch", "build_eager"),
-    "torch.compile": ("profkit.kernels.operations.pytorch", "build_compiled"),
-    "Triton": ("profkit.kernels.operations.triton", "build"),
-    "CUDA": ("profkit.kernels.operations.cuda.launch", "build"),
+def _build_eager(problem: Problem) -> Call:
+    """Build PyTorch's own call."""
+    from profkit.kernels.operations.pytorch import build_eager
+
+    return build_eager(problem)
+
+
+def _build_compiled(problem: Problem) -> Call:
+    """Build the call that torch.compile makes."""
+    from profkit.kernels.operations.pytorch import build_compiled
+
+    return build_compiled(problem)
+
+
+def _build_triton(problem: Problem) -> Call:
+    """Build the call of a kernel in Triton."""
+    from profkit.kernels.operations.triton import build
+
+    return build(problem)
+
+
+def _build_cuda(problem: Problem) -> Call:
+    """Build the call of a kernel in CUDA C++."""
+    from profkit.kernels.operations.cuda.launch import build
+
+    return build(problem)
+
+
+# profkit's own builders, in the order in which they are shown. Each imports its module when it is called: a sweep of
+# PyTorch alone must not load Triton, and `--help` none of them.
+_OURS: dict[str, Builder] = {
+    "PyTorch": _build_eager,
+    "torch.compile": _build_compiled,
+    "Triton": _build_triton,
+    "CUDA": _build_cuda,
 }
 _registered: dict[tuple[str, str], Builder] = {}
 
@@ -149,9 +177,7 @@ def build_call(implementation: str, problem: Problem) -> Call:
     ours = _OURS.get(implementation)
     if ours is None:
         raise Unavailable(Fact.of("not-implemented", name=implementation, operation=operation))
-    module, function = ours
-    call: Call = getattr(import_module(module), function)(problem)
-    return call
+    return ours(problem)
 
 
 # ---------------------------------------------------------------- files of users

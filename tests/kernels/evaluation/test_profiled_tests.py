@@ -26,7 +26,8 @@ from profkit.evaluation import one_test
 from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, read_document
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.evaluation.suites.suite import Selection, find_suite
+from profkit.kernels.evaluation.suites.find import find_suite
+from profkit.kernels.evaluation.suites.suite import Selection
 from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
 from tests.evaluation_documents import a_test, failed, passed

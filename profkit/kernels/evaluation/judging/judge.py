@@ -52,7 +52,8 @@ from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, PairO
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
-from profkit.kernels.evaluation.suites.suite import Selection, Skip, find_suite, is_file, names_it
+from profkit.kernels.evaluation.suites.find import find_suite
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, is_file, names_it
 from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.operations.definitions import FactError
 from profkit.kernels.sweep.device import describe_device

@@ -1,4 +1,4 @@
-"""The interface of a suite, a source of tests that can make the arguments of each, and the list of suites.
+"""The interface of a suite, a source of tests that can make the arguments of each; `find` has the list of suites.
 
 Names of operations are as a user gives them: `add.Tensor`, `add` for all its overloads, or a pattern.
 """
@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Protocol
 
 from profkit.core.errors import UsageError
@@ -85,7 +82,7 @@ SHOWN = 12  # names in a message
 def matches(wanted: Iterable[str], operation: str) -> bool:
     """Return whether the overload `operation` is wanted; without any name all are."""
     wanted = tuple(wanted)
-    return not wanted or any(_matches_one(name, operation) for name in wanted)
+    return not wanted or any(_matches_name(name, operation) for name in wanted)
 
 
 def names_it(wanted: str, operation: str) -> bool:
@@ -96,7 +93,7 @@ def names_it(wanted: str, operation: str) -> bool:
     return without_prefix(wanted) in (operation, encode_name(operation), operation.partition(".")[0])
 
 
-def _matches_one(wanted: str, operation: str) -> bool:
+def _matches_name(wanted: str, operation: str) -> bool:
     """Return whether a name or a pattern fits the overload."""
     return names_it(wanted, operation) or fnmatchcase(operation, without_prefix(wanted))
 
@@ -105,7 +102,7 @@ def check_names(wanted: Iterable[str], operations: Iterable[str], suite: str) ->
     """Raise UsageError, with similar names, for a name that no operation of the suite has."""
     known = sorted(set(operations))
     for name in wanted:
-        if not any(_matches_one(name, operation) for operation in known):
+        if not any(_matches_name(name, operation) for operation in known):
             short = dict.fromkeys(operation.partition(".")[0] for operation in known)
             near = get_close_matches(name, [*known, *short], n=5)
             shown = near or [*known[:SHOWN], *(["..."] if len(known) > SHOWN else [])]
@@ -121,42 +118,6 @@ def check_dtype(dtype: str, known: Iterable[str], suite: str) -> None:
         raise UsageError(f"the suite {suite} has no tests of {dtype}", f"--dtype {'|'.join(known)}")
 
 
-# ---------------------------------------------------------------- which there are
-
-_PACKAGE = "profkit.kernels.evaluation.suites"
-# A module is imported when its suite is first asked for: all of them import torch.
-_SUITES = {
-    "smoke": ("written", "Smoke"),
-    "opinfo": ("opinfo", "OpInfo"),
-    "torchbench": ("written", "torchbench"),
-    "traced": ("written", "traced"),
-}
-_OF_TRACES = ("torchbench", "traced")
-
-
 def is_file(name: str) -> bool:
     """Return whether a suite of that name is the user's own Python file, which is run."""
     return name.endswith(".py")
-
-
-def find_suite(name: str, path: Path | None = None, *, device: str = "cpu", seed: int = 0) -> Suite:
-    """Return the suite of that name, for kernels on the device: cpu or cuda.
-
-    `path` is a trace for `traced`, for `torchbench` in place of its own table, and else the place of the user's
-    file; what that file draws while it is run follows from `seed`. Raises UsageError where there is no such
-    suite.
-    """
-    if is_file(name):
-        own: Any = import_module(f"{_PACKAGE}.op_tests").load_suite(path or Path(name), seed)
-        return replace(own, device=device)  # type: ignore[no-any-return]
-    if name not in _SUITES:
-        raise UsageError(f"there is no suite called {name!r}", f"--suite {'|'.join((*_SUITES, 'FILE.py'))}")
-    if path is not None and name not in _OF_TRACES:
-        raise UsageError(
-            f"the suite {name} takes no trace",
-            f"--suite {'|'.join(_OF_TRACES)} --traces {shlex.quote(str(path))}",
-        )
-    module, maker = _SUITES[name]
-    make = getattr(import_module(f"{_PACKAGE}.{module}"), maker)
-    suite: Any = replace(make(path) if name in _OF_TRACES else make(), device=device)
-    return suite  # type: ignore[no-any-return]

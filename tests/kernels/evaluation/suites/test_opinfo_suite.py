@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.kernels.evaluation.suites.suite import find_suite
+from profkit.kernels.evaluation.suites.find import find_suite
 
 pytestmark = pytest.mark.torch
 ENTRIES = ("add", "nn.functional.relu", "bernoulli", "searchsorted", "softmax", "addmm", "empty_like")

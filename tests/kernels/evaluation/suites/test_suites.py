@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError, WorkloadError
+from profkit.kernels.evaluation.suites.find import find_suite
 from profkit.kernels.evaluation.suites.notation import (
     Call,
     NotationError,
@@ -22,7 +23,7 @@ from profkit.kernels.evaluation.suites.notation import (
     record_operations,
     write_trace,
 )
-from profkit.kernels.evaluation.suites.suite import Skip, find_suite
+from profkit.kernels.evaluation.suites.suite import Skip
 from tests.cli_runner import profkit
 
 torch = pytest.importorskip("torch")
