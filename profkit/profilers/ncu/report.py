@@ -270,8 +270,19 @@ def _report_warnings(
     untimed = sum(1 for group in groups if group.time() is None)
     if untimed:
         yield Fact.of("untimed-configurations", count=untimed)
+    yield from different_launches(groups)
+
+
+def different_launches(groups: Sequence[LaunchGroup]) -> Iterable[Fact]:
+    """Yield one note for each way in which launches of one configuration differ, whatever the number of kernels."""
+    ways: dict[tuple[str, ...], list[LaunchGroup]] = {}
     for group in groups:
-        several = [Fact("other-registers")] if len(group.shapes) > 1 else []
-        several += [Fact("several-devices")] if len(group.devices) > 1 else []
+        several = ["other-registers"] if len(group.shapes) > 1 else []
+        several += ["several-devices"] if len(group.devices) > 1 else []
         if several:
-            yield Fact.of("launched-in-ways", *several, name=group.kernel.name, id=group.kernel.id)
+            ways.setdefault(tuple(several), []).append(group)
+    for several, alike in ways.items():
+        first = alike[0].kernel
+        yield Fact.of(
+            "launched-in-ways", *map(Fact, several), name=first.name, id=first.id, more=len(alike) - 1
+        )
