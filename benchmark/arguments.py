@@ -1,4 +1,4 @@
-"""The command line that all workloads share, made from the fields of the workload."""
+"""Build the command line that all workloads share from the fields of the workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmark.workload import DTYPES, Workload
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for; None where the harness is to decide."""
+    """Hold what the user requested; None where the harness decides."""
 
     backend: str
     impl: str
@@ -22,7 +22,7 @@ class Request:
 
 
 def parse(kind: type[Workload], script: str, argv: Sequence[str] | None) -> Request:
-    """Read the command line. Exits with 2 and a sentence where it is wrong, with 0 after `--help`."""
+    """Read the command line. Exits with 2 and a message if it is wrong, with 0 after `--help`."""
     values = vars(_parser(kind, script).parse_args(argv))
     sizes = {each.name: values.pop(each.name) for each in fields(kind)}
     return Request(**values, sizes=sizes)
@@ -50,18 +50,18 @@ def _parser(kind: type[Workload], script: str) -> argparse.ArgumentParser:
         "--backend",
         choices=("auto", "cuda", "mps", "cpu"),
         default="auto",
-        help="device to run on (default: auto, the first of cuda, mps and cpu that is here)",
+        help="device to run on (default: auto, the first available of cuda, mps and cpu)",
     )
     parser.add_argument(
         "--impl",
         choices=("auto", *kind.implementations),
         default="auto",
-        help="who computes it (default: auto, torch where it can be imported, else numpy)"
+        help="which implementation runs (default: auto, torch if it can be imported, else numpy)"
         if "numpy" in kind.implementations
-        else "who computes it",
+        else "which implementation runs",
     )
     parser.add_argument("--dtype", choices=tuple(DTYPES), help="default: float16 on CUDA, else float32")
-    by_hand = parser.add_argument_group("calls, when run by hand (under profkit the pass decides)")
+    by_hand = parser.add_argument_group("calls, when run by hand (under profkit, the pass decides)")
     by_hand.add_argument(
         "--warmup", type=_at_least(0), metavar="N", help="calls before timing (default: until steady)"
     )
@@ -72,7 +72,7 @@ def _parser(kind: type[Workload], script: str) -> argparse.ArgumentParser:
 
 
 def _at_least(least: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers; argparse shows the sentence of its ArgumentTypeError."""
+    """Return a parser of whole numbers; argparse shows the message of its ArgumentTypeError."""
 
     def whole(text: str) -> int:
         try:

@@ -1,4 +1,4 @@
-"""Is a result right? Against float64, within what rounding alone can explain.
+"""Check a result against float64, within the error that rounding alone can cause.
 
 Tolerance of one output element y, with r roundings to the dtype (unit roundoff u), and sums of up to K terms
 accumulated in float32 (unit roundoff v = 2^-24) whatever the dtype:
@@ -7,10 +7,10 @@ accumulated in float32 (unit roundoff v = 2^-24) whatever the dtype:
 
 r * u bounds the roundings of intermediate results to the dtype, to first order. sqrt(K) * v is the bound of
 a K-term sum by probability (Higham and Mary, "A new approach to probabilistic rounding error analysis",
-2019); the deterministic one, K * v, is never seen with random data. The terms of a sum are all of about one
-size, so the root mean square (of the row, or of the whole output if larger) is the scale at which
-cancellation leaves an error. Largest shares of the tolerance seen, on a CPU and an H200: 64 % in float32,
-32 % in the 16-bit formats.
+2019); the deterministic one, K * v, is never reached with random data. The terms of a sum are all of about the
+same size, so the root mean square (of the row, or of the whole output if larger) is the scale at which
+cancellation leaves an error. The largest errors, on a CPU and an H200: 64 % of the tolerance in
+float32, 32 % in the 16-bit formats.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from benchmark.workload import DTYPES, Array, Workload
 
 SAFETY = 4.0  # the largest of 10^5 to 10^7 elements is some 5 standard deviations out; u is about 1.7 of them
 ACCUMULATOR = 2.0**-24
-# What the float64 reference may cost: some 0.2 s on one core. A profiled run may be a simulated one, with
-# multiply-adds 3000 times slower, so it checks fewer rows. MAX_ROWS bounds the memory that it takes.
+# The limit of the float64 reference's cost: about 0.2 s on one core. A profiled run may be simulated, with
+# multiply-adds 3000 times slower, so it checks fewer rows. MAX_ROWS limits the reference's memory.
 REFERENCE_FLOPS, REFERENCE_FLOPS_PROFILED, MAX_ROWS = 4e9, 1e7, 2048
 
 
 def relative_tolerance(workload: Workload, dtype: str) -> float:
-    """Return the factor before (|reference| + rms(reference)) above."""
+    """Return the factor of (|reference| + rms(reference)) in the formula above."""
     roundings = workload.roundings * DTYPES[dtype].roundoff
     return SAFETY * (roundings + sqrt(workload.depth) * ACCUMULATOR)
 
@@ -48,9 +48,9 @@ def checked_rows(workload: Workload, profiled: bool) -> Array:
 
 
 def compare(workload: Workload, dtype: str, inputs: tuple[Array, ...], result: Array) -> str:
-    """Compare a result with the reference of the same inputs, all float64 NumPy arrays; say how close it is.
+    """Compare a result with the reference for the same inputs, all float64 NumPy arrays; return a sentence.
 
-    Raises Refusal, with the worst element, where it is wrong. So is a NaN, and a result of another shape.
+    Raises Refusal, which names the worst element, if the result is wrong, has a NaN or has another shape.
     """
     import numpy as np
 
@@ -64,7 +64,7 @@ def compare(workload: Workload, dtype: str, inputs: tuple[Array, ...], result: A
     allowed = tolerance * (np.abs(expected) + scale)
     share = np.abs(found - expected) / allowed
     worst = np.unravel_index(np.argmax(share), share.shape)
-    if not share[worst] <= 1.0:  # a NaN, which argmax finds first, is not
+    if not share[worst] <= 1.0:  # written so that a NaN, which argmax finds first, is wrong
         raise Refusal(
             WRONG,
             f"{workload.name} is wrong: row {rows[worst[0]]}, column {worst[1]} is {found[worst]:.6g}, "

@@ -1,4 +1,4 @@
-"""Which engine answers a request: finds the device and the library, or refuses with what is missing."""
+"""Choose the engine for a request: find the device and the library, or refuse and name what is missing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchmark.arguments import Request
 from benchmark.engines import BackendName, Engine, NumpyEngine, TorchEngine
 from benchmark.refusal import MACHINE, USAGE, Refusal, install
 
-OLDEST_TORCH = (2, 5)  # the first with grouped heads in scaled_dot_product_attention
-OLDEST_MPS = (2, 7)  # before it these end the process on MPS (github.com/pytorch/pytorch/issues/149132)
+OLDEST_TORCH = (2, 5)  # the first version with grouped heads in scaled_dot_product_attention
+OLDEST_MPS = (2, 7)  # before it, they crash on MPS (github.com/pytorch/pytorch/issues/149132)
 
 
 def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, str, list[str]]:
-    """Return the engine, the implementation, and remarks if that is not what one would expect.
+    """Return the engine, the implementation, and remarks if the choice is not the expected one.
 
-    Devices are looked for before anything is computed. Raises Refusal.
+    Checks the devices before anything is computed. Raises Refusal.
     """
     if request.impl == "numpy":
         return _numpy(request), "numpy", []
@@ -32,7 +32,7 @@ def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, 
     backend = _backend(torch, request.backend)
     if impl == "triton":
         _need_triton(backend)
-    # An Apple GPU is specified by its rate in float32, and how Metal adds up products of float16 Apple does not say.
+    # Apple specifies its GPUs by their float32 rate, and does not document how Metal accumulates float16 products.
     dtype = request.dtype or ("float16" if backend == "cuda" else "float32")
     return TorchEngine(torch, backend, dtype), impl, []
 
@@ -49,12 +49,12 @@ def _numpy(request: Request) -> Engine:
 
 
 def _import_torch() -> Any:
-    """torch, or why it cannot be imported, as a clause."""
+    """Return torch, or a clause that states why it cannot be imported."""
     try:
         import torch
     except ModuleNotFoundError as error:
         return "torch is not installed" if error.name == "torch" else f"torch does not load ({error})"
-    except (ImportError, OSError) as error:  # a library of its own is missing or foreign
+    except (ImportError, OSError) as error:  # one of its own libraries is missing or not for this system
         return f"torch does not load ({str(error).splitlines()[0]})"
     return _too_old(torch, OLDEST_TORCH) or torch
 
@@ -66,11 +66,11 @@ def _too_old(torch: Any, oldest: tuple[int, int]) -> str | None:
     return f"torch {torch.__version__} is too old, {'.'.join(map(str, oldest))} is needed"
 
 
-def _backend(torch: Any, asked: str) -> BackendName:
+def _backend(torch: Any, requested: str) -> BackendName:
     missing: dict[BackendName, str | None] = {"cuda": _no_cuda(torch), "mps": _no_mps(torch), "cpu": None}
-    if asked == "auto":
+    if requested == "auto":
         return next(name for name, why in missing.items() if why is None)
-    backend: BackendName = "cuda" if asked == "cuda" else "mps" if asked == "mps" else "cpu"
+    backend: BackendName = "cuda" if requested == "cuda" else "mps" if requested == "mps" else "cpu"
     if (why := missing[backend]) is not None:
         raise Refusal(MACHINE, f"no {backend.upper()} device here: {why}; try --backend cpu")
     return backend

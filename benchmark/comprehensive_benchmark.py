@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The comprehensive benchmark: LayerNorm, GELU, Swish and the losses over batch, sequence and dimension.
+"""Run the comprehensive benchmark: LayerNorm, GELU, Swish and losses over batch, sequence and dimension.
 
     python benchmark/comprehensive_benchmark.py
     python benchmark/comprehensive_benchmark.py --operations LayerNorm --batch 16,32 --dtype float16
 
-Without options it measures the default grid. All options of `profkit sweep` are passed through; the records of all
-cases are in benchmark_results.json, or in the file that `--results` names. In Python it is one call:
+Without options it measures the default grid. All options of `profkit sweep` are passed on. The records of all cases
+are written to benchmark_results.json, or to the file given by `--results`. In Python it is one call:
 
     from profkit.sweep import run_comprehensive_benchmark
 """
@@ -16,13 +16,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, wherever this is run
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, from any working directory
 
 RESULTS = "benchmark_results.json"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`profkit sweep` with these options; ends with its exit code."""
+    """Run `profkit sweep` with these options; exit with its exit code."""
     from profkit.cli import main as profkit
 
     words = list(arguments)

@@ -1,4 +1,4 @@
-"""Who holds the arrays: torch on a device, or NumPy on the CPU. An engine draws inputs and reads results."""
+"""Create inputs and read results with an array library: torch on a device, or NumPy on the CPU."""
 
 # ruff: noqa: D102 (the base class documents the methods)
 
@@ -16,7 +16,7 @@ BackendName: TypeAlias = Literal["cuda", "mps", "cpu"]
 
 
 class Engine(ABC):
-    """An array library on a device, with a dtype. `library` is how the output names it."""
+    """Use one array library on one device with one dtype; `library` is its name in the output."""
 
     library: str
     backend: BackendName
@@ -24,28 +24,28 @@ class Engine(ABC):
 
     @abstractmethod
     def draw(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Array:
-        """Return normal random numbers, the same ones in every run on the same backend."""
+        """Return normally distributed random numbers, the same in every run on the same backend."""
 
     @abstractmethod
     def exact(self, array: Array) -> Array:
-        """Return the array's values as a float64 NumPy array; no dtype here loses a bit by that."""
+        """Return the array's values as a float64 NumPy array, exactly."""
 
     @abstractmethod
     def memory(self) -> int | None:
-        """Bytes of memory that arrays can take, where the machine says."""
+        """Return the bytes of memory available for arrays, or None if they are not known."""
 
     @property
     def wait(self) -> Callable[[], object] | None:
-        """Waits for what was left to the device; None where nothing ever is."""
+        """Return a function that waits for the device's pending work; None if there never is any."""
         return None
 
     def computing(self) -> AbstractContextManager[object]:
-        """Return the context in which everything is computed."""
+        """Return the context manager in which everything is computed."""
         return nullcontext()
 
 
 class NumpyEngine(Engine):
-    """NumPy in float32 on the CPU."""
+    """Use NumPy in float32 on the CPU."""
 
     backend: BackendName = "cpu"
     dtype = "float32"
@@ -72,7 +72,7 @@ class NumpyEngine(Engine):
 
 
 class TorchEngine(Engine):
-    """torch on a CUDA, MPS or CPU device."""
+    """Use torch on a CUDA, MPS or CPU device."""
 
     def __init__(self, torch: Any, backend: BackendName, dtype: str) -> None:
         self.library, self.backend, self.dtype = f"torch {torch.__version__}", backend, dtype
@@ -84,7 +84,7 @@ class TorchEngine(Engine):
         return values.mul_(scale).add_(mean).to(getattr(self._torch, self.dtype))
 
     def exact(self, array: Array) -> Array:
-        # by way of float32: MPS has no float64, NumPy no bfloat16
+        # through float32: MPS has no float64, NumPy no bfloat16
         return array.float().cpu().numpy().astype("float64")
 
     def memory(self) -> int | None:

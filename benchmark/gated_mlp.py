@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Gated MLP: Y = silu(X·W1) * (X·W2), the feed-forward block of most language models before its last product.
+"""Gated MLP: Y = silu(X·W1) * (X·W2), the feed-forward block of most language models without its last product.
 
     python benchmark/gated_mlp.py -b 8 --backend cpu
     python benchmark/gated_mlp.py --backend cuda --impl triton --dtype bfloat16
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, wherever this is run
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, from any working directory
 
 from benchmark.workload import Array, Draw, Step, Workload, size
 
@@ -51,7 +51,7 @@ class GatedMlp(Workload):
 
     def inputs(self, draw: Draw) -> tuple[Array, ...]:
         x, w1, w2, _ = self.shapes
-        scale = self.hidden**-0.5  # keeps X·W at the size of X
+        scale = self.hidden**-0.5  # keeps X·W in the range of X
         return draw(*x), draw(*w1, scale=scale), draw(*w2, scale=scale)
 
     def reference(self, rows: Array, *inputs: Array) -> Array:

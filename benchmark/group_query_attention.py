@@ -7,7 +7,7 @@
 Q and O are B × heads × S × D, K and V are B × kv-heads × S × D; head h of Q reads h // (heads / kv-heads).
 FLOPs, with P the pairs of a query and a key that it sees (B·heads·S·(S+1)/2 when causal, else B·heads·S·S):
 both products 4·D·P, softmax's scale, difference, exp and sum 4·P, its division B·heads·S·D.
-Bytes: (2·B·heads·S·D + 2·B·kv-heads·S·D) elements; the scores are never needed in memory.
+Bytes: (2·B·heads·S·D + 2·B·kv-heads·S·D) elements; the scores need not be stored in memory.
 """
 
 # ruff: noqa: D102 (the base class documents the methods)
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, wherever this is run
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, from any working directory
 
 from benchmark.workload import Array, Draw, Step, Workload, flag, size
 
@@ -36,7 +36,7 @@ class GroupQueryAttention(Workload):
     heads: int = size("query heads", cpu=8, gpu=32)
     kv_heads: int = size("heads of K and V; divides the query heads", cpu=2, gpu=8)
     head_dim: int = size("width D of a head", cpu=64, gpu=128)
-    causal: bool = flag("a token sees only itself and those before it (default: it does)", default=True)
+    causal: bool = flag("a token sees only itself and the tokens before it (default: on)", default=True)
 
     @property
     def depth(self) -> int:

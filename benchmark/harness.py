@@ -1,4 +1,4 @@
-"""Carries one workload from its command line to its timing; what every script here calls.
+"""Run one workload from its command line to its timing; every script here calls this.
 
 arguments -> engine (device, library) -> inputs -> one checked iteration -> profkit.benchmark
 """
@@ -21,12 +21,12 @@ from benchmark.workload import DTYPES, Workload
 
 
 def main(kind: type[Workload], argv: Sequence[str] | None = None) -> int:
-    """Run a workload as a script; the exit code. Prints one sentence where it cannot."""
-    # a profiler may run the script as a module of its own making, without a file
+    """Run a workload as a script and return the exit code. Prints one sentence if it cannot run."""
+    # a profiler may run the script as a module that it creates, without a file
     script = Path(getattr(sys.modules.get(kind.__module__), "__file__", None) or sys.argv[0])
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # not every terminal has the signs of a formula
+            stream.reconfigure(errors="replace")  # not every terminal can show the symbols of a formula
     try:
         _run(kind, parse(kind, _as_typed(script), argv))
     except Refusal as refusal:
@@ -49,7 +49,7 @@ def _run(kind: type[Workload], request: Request) -> None:
         remarks.append("--warmup and --iters are for runs by hand: the pass decides")
     for remark in remarks:
         print(f"  {remark}")
-        keep(remark)  # under profkit this output is in a log, which nobody has to read
+        keep(remark)  # under profkit this output goes to a log that users need not read
     try:
         with engine.computing():
             inputs = workload.inputs(engine.draw)
@@ -69,7 +69,7 @@ def _run(kind: type[Workload], request: Request) -> None:
                 warmup=request.warmup,
                 iters=request.iters,
             )
-    except (MemoryError, RuntimeError) as error:  # torch's are RuntimeErrors with these words
+    except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError with these words
         if isinstance(error, MemoryError) or "out of memory" in str(error) or "can't allocate" in str(error):
             raise Refusal(MACHINE, f"{_needs(workload, engine)}, and there was not enough memory") from error
         raise
@@ -99,7 +99,7 @@ def _needs(workload: Workload, engine: Engine) -> str:
 
 
 def _as_typed(script: Path) -> str:
-    """Return the script's path as one would type it in the project's root, for the help."""
+    """Return the script's path relative to the project's root, for the help."""
     root = Path(__file__).resolve().parents[1]
     return (
         script.resolve().relative_to(root).as_posix()

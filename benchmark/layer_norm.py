@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Layer norm: Y = (X - mean(X)) / sqrt(var(X) + eps) * W + B, row by row. Bound by memory on every device.
+"""Layer norm: Y = (X - mean(X)) / sqrt(var(X) + eps) * W + B, row by row. Memory-bound on every device.
 
     python benchmark/layer_norm.py -b 8 --backend cpu
     python benchmark/layer_norm.py --backend cuda --impl triton --hidden 8192
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, wherever this is run
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, from any working directory
 
 from benchmark.workload import Array, Draw, Step, Workload, size
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, wherever this is run
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the project's root, from any working directory
 
 from benchmark.workload import Array, Draw, Step, Workload, size
 
@@ -53,7 +53,7 @@ class Lora(Workload):
 
     def inputs(self, draw: Draw) -> tuple[Array, ...]:
         x, w, a, b, _ = self.shapes
-        k, r = self.hidden**-0.5, self.rank**-0.5  # keeps each product at the size of X
+        k, r = self.hidden**-0.5, self.rank**-0.5  # keeps each product in the range of X
         return draw(*x), draw(*w, scale=k), draw(*a, scale=k), draw(*b, scale=r)
 
     def reference(self, rows: Array, *inputs: Array) -> Array:

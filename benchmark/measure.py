@@ -1,4 +1,4 @@
-"""Times one workload through profkit: until its time is known, or by a fixed number of calls."""
+"""Time one workload with profkit: until its time is precise enough, or for a fixed number of calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def profiled() -> bool:
 
 
 def keep(remark: str) -> None:
-    """Put a remark into the notes of the run that profkit makes of this process; without one it does nothing."""
+    """Add a remark to the notes of the profkit run of this process; do nothing if there is none."""
     if "PROFKIT_DIRECTIVE" in os.environ:
         from profkit.core.types import Fact
         from profkit.runtime.region.active import session
@@ -33,7 +33,7 @@ def keep(remark: str) -> None:
 
 
 def need_profkit() -> None:
-    """Raise Refusal, with the line that installs it, where profkit cannot be imported."""
+    """Raise Refusal, with the command that installs it, if profkit cannot be imported."""
     try:
         from profkit import benchmark  # noqa: F401
     except ImportError as error:
@@ -52,13 +52,13 @@ def measure(
     warmup: int | None,
     iters: int | None,
 ) -> None:
-    """Measure `step` and print its time, FLOP/s and bytes/s; `wait` waits for what it left to a device.
+    """Measure `step` and print its time, FLOP/s and bytes/s; `wait` waits for the device's pending work.
 
     `warmup` calls (None: profkit's choice) come before `iters` timed ones (None: until the time is known).
     """
     from profkit import benchmark
 
-    # No function of its own: a report would name it as a place of the program.
+    # Not a function: a report would show it as a place in the program.
     timed = partial(benchmark, step, name=name, flops=flops, bytes=bytes)
     if profiled() or (warmup is None and iters is None):
         timed()

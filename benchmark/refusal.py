@@ -1,4 +1,4 @@
-"""The one way a workload says no: a sentence and an exit code, the same codes that profkit itself has."""
+"""Refuse to run a workload with a sentence and an exit code; the codes are those of profkit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from shlex import quote
 
 USAGE = 2  # wrong usage
-MACHINE = 3  # this machine cannot do it
+MACHINE = 3  # this machine cannot run it
 WRONG = 1  # it ran, and its result is wrong
 
 
@@ -16,7 +16,7 @@ def install(what: str) -> str:
 
 
 class Refusal(Exception):
-    """Ends the script with one sentence on standard error. Only `harness.main` catches it."""
+    """End the script with one sentence on standard error. Only `harness.main` catches it."""
 
     def __init__(self, exit_code: int, sentence: str) -> None:
         super().__init__(sentence)

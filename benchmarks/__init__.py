@@ -1,1 +1,1 @@
-"""The comprehensive benchmark under the name that its guide gives it; the workloads themselves are in `benchmark/`."""
+"""Provide the comprehensive benchmark under the name in its guide; the workloads themselves are in `benchmark/`."""

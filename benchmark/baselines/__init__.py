@@ -1,1 +1,1 @@
-"""The same workloads as others would write them, to be compared with."""
+"""Provide the same workloads as other people would write them, for comparison."""

@@ -1,4 +1,4 @@
-"""silu(X·W1) * (X·W2) in one kernel: both products share each tile of X, and neither leaves the registers."""
+"""Compute silu(X·W1) * (X·W2) in one kernel: both products use each tile of X and stay in registers."""
 
 # a kernel's parameters have Triton's types
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -22,7 +22,7 @@ def _kernel(
     PRECISION: tl.constexpr, GROUP_M: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    # Programs go down GROUP_M row blocks before they move on a column, so that the weights' tiles stay in L2.
+    # Programs go down GROUP_M row blocks before the next column, so that the weights' tiles stay in L2.
     pid = tl.program_id(0)
     blocks_m, blocks_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     first = pid // (GROUP_M * blocks_n) * GROUP_M
@@ -52,7 +52,7 @@ def _kernel(
 
 
 def gated_mlp(x: Any, w1: Any, w2: Any) -> Any:
-    """Gated MLP of x (..., K) with w1 and w2 (K, N), contiguous and of one dtype; gives (..., N) in it."""
+    """Return the gated MLP of x (..., K) with w1 and w2 (K, N), contiguous and of one dtype, as (..., N)."""
     contiguous(x, w1, w2)
     multipliable(x)
     if tma.usable(x, w1, w2):

@@ -1,6 +1,6 @@
-"""silu(X·W1) * (X·W2) in one kernel with tiles by TMA: what `triton_gated_mlp.py` does, for Hopper and later.
+"""Compute silu(X·W1) * (X·W2) in one kernel with TMA, as `triton_gated_mlp.py` does, for Hopper and later.
 
-Both products share each tile of X, and neither leaves the registers: two accumulators of 128 × 128 fill half of them.
+Both products use each tile of X and stay in registers: two accumulators of 128 × 128 fill half of these.
 """
 
 # a kernel's parameters have Triton's types
@@ -53,7 +53,7 @@ def _kernel(
 
 
 def gated_mlp(x: Any, w1: Any, w2: Any) -> Any:
-    """Gated MLP of x (..., K) with w1 and w2 (K, N), as `tma.usable` wants them; gives (..., N)."""
+    """Return the gated MLP of x (..., K) with w1 and w2 (K, N), which `tma.usable` accepts, as (..., N)."""
     K, N = w1.shape
     M = x.numel() // K
     y = torch.empty((*x.shape[:-1], N), dtype=x.dtype, device=x.device)

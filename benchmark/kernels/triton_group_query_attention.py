@@ -1,7 +1,7 @@
-"""Grouped-query attention in one kernel: softmax goes along block by block, scores never reach memory.
+"""Compute grouped-query attention in one kernel: softmax block by block, without storing scores in memory.
 
 The online softmax of "FlashAttention-2" (Dao, 2023): scores that raise a row's maximum from m to m' scale
-what was summed before by exp(m - m'). Exponents are to base 2, which the hardware has.
+what was summed before by exp(m - m'). Exponents have base 2, which the hardware computes directly.
 """
 
 # a kernel's parameters have Triton's types
@@ -36,7 +36,7 @@ def _attend(
     MASKED: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    # Adds the keys start..stop to the running softmax; MASKED where some row must not see some key.
+    # Adds the keys start..stop to the running softmax; MASKED if some row must not see some key.
     columns = tl.arange(0, BLOCK_N)
     dims = tl.arange(0, BLOCK_D)
     for n in range(start, stop, BLOCK_N):
@@ -75,12 +75,12 @@ def _kernel(
     here = head.to(tl.int64) * S * D + tokens[:, None] * D + dims[None, :]
     there = (tokens[:, None] < S) & (dims[None, :] < D)
     q_tile = tl.load(q + here, mask=there, other=0.0)
-    q_tile = (q_tile * scale).to(q_tile.dtype)  # 1/sqrt(D) and the change to base 2, once for all keys
+    q_tile = (q_tile * scale).to(q_tile.dtype)  # 1/sqrt(D) and the factor for base 2, once for all keys
 
     total = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     norm = tl.zeros((BLOCK_M,), tl.float32)
     top = tl.full((BLOCK_M,), float("-inf"), tl.float32)
-    # Blocks of keys that every row sees need no mask; what is left ends at the diagonal, or at the last key.
+    # Blocks of keys that every row sees need no mask; the others end at the diagonal, or at the last key.
     full = min(first + 1, S) if CAUSAL else S
     full = full // BLOCK_N * BLOCK_N
     end = min(first + BLOCK_M, S) if CAUSAL else S
@@ -124,12 +124,12 @@ def _kernel(
 
 
 def group_query_attention(q: Any, k: Any, v: Any, *, causal: bool) -> Any:
-    """Attention of q (batch, heads, S, D) to k, v (batch, kv heads, S, D), contiguous, one dtype; like q."""
+    """Return attention of q (batch, heads, S, D) to k, v (batch, kv heads, S, D), contiguous, of one dtype."""
     contiguous(q, k, v)
     multipliable(q)
     batch, heads, S, D = q.shape
     o = torch.empty_like(q)
-    block_d = max(16, triton.next_power_of_2(D))  # tl.dot takes no side under 16
+    block_d = max(16, triton.next_power_of_2(D))  # tl.dot accepts no side below 16
 
     def grid(chosen: Any) -> tuple[int, int]:
         return triton.cdiv(S, chosen["BLOCK_M"]), batch * heads

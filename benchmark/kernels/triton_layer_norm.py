@@ -1,4 +1,4 @@
-"""Layer norm in one kernel: a program reads a row once, keeps it in registers as float32, writes it once."""
+"""Compute layer norm in one kernel: a program reads a row once, keeps it as float32, and writes it once."""
 
 # a kernel's parameters have Triton's types
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -22,15 +22,15 @@ def _kernel(x, w, b, y, H, EPS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.load(x + start + columns, mask=there, other=0.0).to(tl.float32)
     weight = tl.load(w + columns, mask=there, other=0.0).to(tl.float32)
     bias = tl.load(b + columns, mask=there, other=0.0).to(tl.float32)
-    # Mean first, then the squares of the differences: mean(x²) - mean(x)² would cancel. Past the row's end
-    # the difference must be zero, not minus the mean.
+    # First the mean, then the squares of the differences: mean(x²) - mean(x)² would lose digits. Past the row's
+    # end the difference must be zero, not minus the mean.
     centred = tl.where(there, row - tl.sum(row, axis=0) / H, 0.0)
     inverse = tl.rsqrt(tl.sum(centred * centred, axis=0) / H + EPS)
     tl.store(y + start + columns, (centred * inverse * weight + bias).to(y.dtype.element_ty), mask=there)
 
 
 def layer_norm(x: Any, w: Any, b: Any, eps: float) -> Any:
-    """Layer norm over the last dimension of x (..., H), weights w and bias b (H), contiguous; like x."""
+    """Return the layer norm over the last dimension of x (..., H) with weights w and bias b (H), contiguous."""
     contiguous(x, w, b)
     H = x.shape[-1]
     y = torch.empty_like(x)

@@ -1,7 +1,7 @@
-"""X·W + scale · (X·A)·B in one kernel: X·A is summed beside X·W from the same tiles of X.
+"""Compute X·W + scale · (X·A)·B in one kernel: X·A is summed with X·W from the same tiles of X.
 
-Each program computes X·A for its rows anew, R / BLOCK_N more work, instead of a round trip through memory and
-a second launch: worth it while the rank is small against a block's columns.
+Each program computes X·A for its rows again, R / BLOCK_N more work, which avoids a round trip through memory
+and a second launch. This pays off while the rank is small compared with a block's columns.
 """
 
 # a kernel's parameters have Triton's types
@@ -53,7 +53,7 @@ def _kernel(
 
 
 def lora(x: Any, w: Any, a: Any, b: Any, scale: float) -> Any:
-    """Adapted layer of x (..., K): w (K, N), a (K, R), b (R, N), contiguous, of one dtype; gives (..., N)."""
+    """Return the adapted layer of x (..., K): w (K, N), a (K, R), b (R, N), contiguous, of one dtype; (..., N)."""
     contiguous(x, w, a, b)
     multipliable(x)
     if tma.usable(x, w, a, b):
@@ -63,7 +63,7 @@ def lora(x: Any, w: Any, a: Any, b: Any, scale: float) -> Any:
     (K, N), R = w.shape, a.shape[1]
     M = x.numel() // K
     y = torch.empty((*x.shape[:-1], N), dtype=x.dtype, device=x.device)
-    block_r = max(16, triton.next_power_of_2(R))  # tl.dot takes no side under 16
+    block_r = max(16, triton.next_power_of_2(R))  # tl.dot accepts no side below 16
 
     def grid(chosen: Any) -> tuple[int, int]:
         return triton.cdiv(M, chosen["BLOCK_M"]), triton.cdiv(N, chosen["BLOCK_N"])

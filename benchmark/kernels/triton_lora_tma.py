@@ -1,7 +1,7 @@
-"""X·W + scale · (X·A)·B with tiles by TMA: what `triton_lora.py` does, for Hopper and later.
+"""Compute X·W + scale · (X·A)·B with TMA, as `triton_lora.py` does, for Hopper and later.
 
-X·A, a matrix of a few columns, is made first and begins each tile's sum: beside the large product it costs one more
-step of the inner loop. Summing it inside, as the plain kernel does, keeps the tensor cores from their full width:
+X·A, a matrix of a few columns, is computed first and starts each tile's sum, which costs one more step of the inner
+loop. If it is summed inside the loop, as the plain kernel does, the tensor cores do not work at full width:
 543 instead of 609 TFLOP/s on an H200.
 """
 
@@ -54,11 +54,11 @@ def _kernel(
 
 
 def lora(x: Any, w: Any, a: Any, b: Any, scale: float) -> Any:
-    """Adapted layer of x (..., K): w (K, N), a (K, R), b (R, N), as `tma.usable` wants them; gives (..., N)."""
+    """Return the adapted layer of x (..., K): w (K, N), a (K, R), b (R, N), which `tma.usable` accepts; (..., N)."""
     (K, N), R = w.shape, a.shape[1]
     M = x.numel() // K
     y = torch.empty((*x.shape[:-1], N), dtype=x.dtype, device=x.device)
-    block_r = max(16, triton.next_power_of_2(R))  # tl.dot takes no side under 16
+    block_r = max(16, triton.next_power_of_2(R))  # tl.dot accepts no side below 16
     count = programs(x.device)
     _kernel[(count,)](
         matrix(x), matrix(w), matrix(x @ a), matrix(b), matrix(y), M, N, K, scale, count, block_r

@@ -1,4 +1,4 @@
-"""RMS norm in one kernel: a program reads a row once, keeps it in registers as float32, writes it once."""
+"""Compute RMS norm in one kernel: a program reads a row once, keeps it as float32, and writes it once."""
 
 # a kernel's parameters have Triton's types
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -26,7 +26,7 @@ def _kernel(x, w, y, H, EPS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 def rms_norm(x: Any, w: Any, eps: float) -> Any:
-    """RMS norm over the last dimension of x (..., H) with weights w (H), both contiguous; like x."""
+    """Return the RMS norm over the last dimension of x (..., H) with weights w (H), both contiguous."""
     contiguous(x, w)
     H = x.shape[-1]
     y = torch.empty_like(x)

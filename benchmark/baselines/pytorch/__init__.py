@@ -1,1 +1,1 @@
-"""The workloads as plain PyTorch modules: no fused operator, no kernel of our own."""
+"""Provide the workloads as plain PyTorch modules, without fused operators or our own kernels."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Gated MLP as a plain PyTorch module; sizes, check and cost are those of `benchmark/gated_mlp.py`.
+"""Gated MLP as a plain PyTorch module; sizes, check and cost come from `benchmark/gated_mlp.py`.
 
 python benchmark/baselines/pytorch/gated_mlp.py -b 8 --backend cpu
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # the project's root, wherever this is run
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # the project's root, from any working directory
 
 from benchmark import gated_mlp
 from benchmark.workload import Array, Step

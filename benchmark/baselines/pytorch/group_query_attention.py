@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Grouped-query attention as a plain PyTorch module, scores and all in memory.
+"""Grouped-query attention as a plain PyTorch module that keeps the scores in memory.
 
-Sizes, check and cost are those of `benchmark/group_query_attention.py`.
+Sizes, check and cost come from `benchmark/group_query_attention.py`.
 
     python benchmark/baselines/pytorch/group_query_attention.py -b 2 --backend cpu
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # the project's root, wherever this is run
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # the project's root, from any working directory
 
 from benchmark import group_query_attention
 from benchmark.workload import Array, Step

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Layer norm as a plain PyTorch module; sizes, check and cost are those of `benchmark/layer_norm.py`.
+"""Layer norm as a plain PyTorch module; sizes, check and cost come from `benchmark/layer_norm.py`.
 
 python benchmark/baselines/pytorch/layer_norm.py -b 8 --backend cpu
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # the project's root, wherever this is run
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # the project's root, from any working directory
 
 from benchmark import layer_norm
 from benchmark.workload import Array, Step
