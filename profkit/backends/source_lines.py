@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
+from profkit.analysis.function_names import plain_symbol
 from profkit.analysis.hot_spots.python import imported_lines
 from profkit.analysis.hot_spots.rows import is_met_for_others
 from profkit.analysis.stacks.line_counts import find_loops
@@ -33,11 +34,14 @@ from profkit.core.types import (
     LineCode,
     LineSamples,
     Place,
+    RegisterFact,
     Report,
     SampledTime,
     Workload,
 )
 from profkit.profilers.perf.source_lines import Address, CodeAt
+from profkit.profilers.ptrace.looks import Look
+from profkit.profilers.ptrace.registers import CodePlace, line_addresses, register_facts
 
 MAX_SOURCES = 30  # lines of most time whose source is looked at
 
@@ -278,11 +282,39 @@ def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, Co
         addresses = [f"{_at(starts[symbol], offset):#x}" for symbol, offset in known]
         if not known:
             return {}
-        text = _output([addr2line, "-a", "-i", "-f", "-C", "-e", str(program), *addresses])
+        return dict(zip(known, _code_at(addr2line, program, addresses), strict=False))
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
-    blocks = re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:]
-    return {key: _code_of(block) for key, block in zip(known, blocks, strict=False)}
+
+
+def source_of_addresses(program: Path, addresses: Sequence[int]) -> Mapping[int, CodeAt]:
+    """Return the code at addresses of the program's file; none where binutils are not there."""
+    addr2line = shutil.which("addr2line")
+    if addr2line is None or not addresses:
+        return {}
+    try:
+        codes = _code_at(addr2line, program, [f"{address:#x}" for address in addresses])
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    return dict(zip(addresses, codes, strict=False))
+
+
+def _code_at(addr2line: str, program: Path, addresses: Sequence[str]) -> list[CodeAt]:
+    text = _output([addr2line, "-a", "-i", "-f", "-C", "-e", str(program), *addresses])
+    return [_code_of(block) for block in re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:]]
+
+
+def seen_in_registers(program: Path, looks: Sequence[Look]) -> tuple[RegisterFact, ...]:
+    """Return what looks at a program's registers show, at the places that the samples have as well."""
+    codes = source_of_addresses(program, sorted(line_addresses(looks, program)))
+    places = {}
+    for address, code in codes.items():
+        if code.place is not None:
+            where = code.place
+            places[address] = CodePlace(where.function or "", where.file, where.line, not code.inlined)
+        elif code.inlined:  # without debug information
+            places[address] = CodePlace(plain_symbol(code.inlined[-1]), None, None, True)
+    return register_facts(program, looks, places)
 
 
 def address_of(program: Path, place: str) -> int | None:

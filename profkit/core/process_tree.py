@@ -198,6 +198,13 @@ class ProcessTree:
         return alone and process.create_time() >= self._born
 
 
+def descendants(pid: int) -> list[int]:
+    """Return the processes below another one; none where it has ended."""
+    with contextlib.suppress(psutil.Error):
+        return [process.pid for process in _descendants(psutil.Process(pid))]
+    return []
+
+
 def _descendants(root: psutil.Process) -> Iterator[psutil.Process]:
     """Yield the processes below `root`.
 

@@ -23,7 +23,7 @@ from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
 from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks, plain_runs
-from profkit.backends.source_lines import program_file, source_places, with_text
+from profkit.backends.source_lines import program_file, seen_in_registers, source_places, with_text
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
 from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Workload
@@ -42,6 +42,7 @@ from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
 from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
+from profkit.profilers.ptrace.looks import looks_argv, read_looks
 from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
@@ -59,13 +60,14 @@ READING = 0.3  # seconds: 5,000 samples at most, without their callers
 LONGEST_SWITCHED = 60.0  # s
 _Found = TypeVar("_Found")
 DATA, _JIT, TEXT, SWITCHED = "trace.perf.data", "trace.jit.data", "trace.script.txt", "trace.switches.txt"
+LOOKS = "trace.looks"
 
 
 class SampledTrace(Pass):
     """The samples of perf record over the region, as tables and flame graphs."""
 
     name, tool = "trace", "perf"
-    step_names, leaves = ("trace",), (DATA, _JIT, TEXT, SWITCHED, "trace.speedscope.json")
+    step_names, leaves = ("trace",), (DATA, _JIT, TEXT, SWITCHED, LOOKS, "trace.speedscope.json")
 
     def __init__(
         self, context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, *, beside: bool
@@ -103,6 +105,9 @@ class SampledTrace(Pass):
             options=self._perf.record_options,
             switches=switches,
         )
+        program = program_file(self.context.workload) if native else None
+        if program is not None and self.context.machine.architecture == "x86_64":
+            argv = looks_argv(argv, str(program), folder / LOOKS, state.plain_seconds or SECONDS)
         after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path), offsets=native)]
         if switches:
             after.append(switches_argv(data, folder / SWITCHED, perf=str(perf.path)))
@@ -191,15 +196,19 @@ class SampledTrace(Pass):
     def _sampled(self, text: Path) -> SampledTime | None:
         """Return the program's own lines, and where it waits, if it is machine code."""
         workload = self.context.workload
-        program, switched = program_file(workload), self.folder / SWITCHED
+        program, switched, looks = program_file(workload), self.folder / SWITCHED, self.folder / LOOKS
         try:
             if workload.python is not None or program is None:
                 return None
             switches = read_switches(switched) if switched.is_file() else None
-            return with_text(native_lines(text, program, source_places, switches))
+            sampled = with_text(native_lines(text, program, source_places, switches))
+            if sampled is None:
+                return None
+            return replace(sampled, registers=seen_in_registers(program, read_looks(looks)))
         finally:
-            with contextlib.suppress(OSError):
-                switched.unlink()  # it is large, and says what the places say
+            for file in (switched, looks):  # they say what the places say, and hold what the program worked on
+                with contextlib.suppress(OSError):
+                    file.unlink()
 
 
 class RecordedStacks(StacksPass):

@@ -245,6 +245,30 @@ class LineSamples:
     awaited: tuple[CodeLine, ...] = ()
 
 
+RegisterKind = Literal[
+    "denormal",  # numbers of `number` bits are denormal where they are multiplied or divided
+    "divisor",  # whole numbers are divided, each time by `number`
+    "contended",  # threads change the same place in memory by turns, by atomic instructions
+    "beside",  # threads write to places beside each other, in one line of the cache
+    "record",  # a loop goes from record to record of `size` bytes, and uses `number` of each
+]
+
+
+@dataclass(frozen=True)
+class RegisterFact:
+    """What looks at the registers of a running program showed of a function of it: `looks` of `of` there."""
+
+    kind: RegisterKind
+    function: str
+    file: str | None
+    line: int | None  # of the instruction
+    looks: int
+    of: int
+    threads: int = 1
+    number: int = 0
+    size: int = 0
+
+
 @dataclass(frozen=True)
 class SampledTime:
     """What the samples of a Python program add up to, in seconds: `wall` of its main thread, `cpu` of all threads."""
@@ -266,6 +290,7 @@ class SampledTime:
     # last) that the main thread waited there, or that it waited for another thread which did.
     waiting: tuple[LineSamples, ...] = ()
     span: float = 0.0
+    registers: tuple[RegisterFact, ...] = ()  # of machine code: what its registers held
 
 
 @dataclass(frozen=True)

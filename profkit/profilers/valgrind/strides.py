@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 Code: TypeAlias = (
@@ -35,10 +36,11 @@ _ONE_OPERAND = re.compile(r"i?mul|i?div")
 
 def strided_loads(code: Code) -> set[int]:
     """Return the addresses of strided loads in the innermost loops of a piece of code."""
-    return {address for body in _loops(code) for address in _strided_in(body)}
+    return {address for body in loops(code) for address in _strided_in(body)}
 
 
-def _loops(code: Code) -> Iterator[Code]:
+def loops(code: Code) -> Iterator[Code]:
+    """Yield the innermost loops without calls."""
     at = {address: number for number, (address, _, _) in enumerate(code)}
     jumps = [
         (at[int(operands, 16)], number)
@@ -55,7 +57,17 @@ def _loops(code: Code) -> Iterator[Code]:
             yield body
 
 
-def _strided_in(body: Code) -> Iterator[int]:
+@dataclass(frozen=True)
+class LoopSteps:
+    """What a loop does to registers: those that it changes, and by how much those move that move by the same each time."""
+
+    written: frozenset[str]
+    steps: dict[str, int]
+    by_number: frozenset[str]  # those of them that move by a number in the code, not by a register
+
+
+def steps_in(body: Code) -> LoopSteps:
+    """Return the registers that a loop changes, and the constant steps of those that have one."""
     writes: dict[str, list[tuple[str, str]]] = {}
     for _, mnemonic, operands in body:
         for register in _written(mnemonic, operands):
@@ -65,17 +77,23 @@ def _strided_in(body: Code) -> Iterator[int]:
         for register, changes in writes.items()
         if len(changes) == 1 and (step := _step(register, *changes[0], writes)) is not None
     }
+    numbers = (register for register in steps if not _GENERAL.fullmatch(writes[register][0][1].partition(",")[2].strip()))
+    return LoopSteps(frozenset(writes), steps, frozenset(numbers))
+
+
+def _strided_in(body: Code) -> Iterator[int]:
+    moved = steps_in(body)
     for address, mnemonic, operands in body:
         memory = _loaded(mnemonic, operands)
         if memory is None:
             continue
-        terms = [(_whole(name), int(scale or 1)) for name, scale in _TERM.findall(memory)]
-        changed = [(register, scale) for register, scale in terms if register in writes]
-        if len(changed) == 1 and abs(steps.get(changed[0][0], 0)) * changed[0][1] >= LINE_BYTES:
+        terms = [(whole_register(name), int(scale or 1)) for name, scale in _TERM.findall(memory)]
+        changed = [(register, scale) for register, scale in terms if register in moved.written]
+        if len(changed) == 1 and abs(moved.steps.get(changed[0][0], 0)) * changed[0][1] >= LINE_BYTES:
             yield address
 
 
-def _whole(register: str) -> str:
+def whole_register(register: str) -> str:
     """Return the whole register of a part: `rax` of `eax` and `al`, `r8` of `r8d`."""
     return _PARTS.get(register, re.sub(r"^(r\d+)[dwb]$", r"\1", register))
 
@@ -90,7 +108,7 @@ def _written(mnemonic: str, operands: str) -> list[str]:
     if mnemonic in ("cdq", "cqo"):
         return ["rdx"]
     changed = parts if mnemonic in ("xchg", "xadd") else parts[:1]
-    return [whole for part in changed if _GENERAL.fullmatch(whole := _whole(part))]
+    return [whole for part in changed if _GENERAL.fullmatch(whole := whole_register(part))]
 
 
 def _step(

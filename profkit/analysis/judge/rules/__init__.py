@@ -21,6 +21,7 @@ from profkit.analysis.judge.rules import (
     host_native,
     host_operations,
     native_functions,
+    native_registers,
     spot_again,
     spot_arrays,
     spot_chains,
@@ -191,6 +192,7 @@ PATTERNS = (
     *spot_queries.PATTERNS,
     *host_operations.PATTERNS,
     *native_functions.PATTERNS,
+    *native_registers.PATTERNS,
     *host_native.PATTERNS,
 )
 # What may be wrong with a line whose time is spent in functions of the program that it calls.
