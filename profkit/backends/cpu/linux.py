@@ -206,7 +206,10 @@ class SampledTrace(Pass):
                 return None
             return replace(sampled, registers=seen_in_registers(program, read_looks(looks)))
         finally:
-            for file in (switched, looks):  # they say what the places say, and hold what the program worked on
+            for file in (
+                switched,
+                looks,
+            ):  # they say what the places say, and hold what the program worked on
                 with contextlib.suppress(OSError):
                     file.unlink()
 

@@ -331,6 +331,9 @@ def _read_report(path: Path) -> Report:
 # Under ncu 2025.3 a program of JAX 0.11 whose steps are CUDA graphs ends with SIGSEGV. This is added to what the user
 # has set. The kernels are the same, each launched by itself.
 XLA_FLAGS, NO_GRAPHS = "XLA_FLAGS", "--xla_gpu_enable_command_buffer="
+# It also crashes now and then while several threads of XLA compile: the same program, three times in a row, twice. With
+# one compilation at a time it did not; that takes longer, so it is the second try.
+ONE_COMPILATION = "--xla_gpu_force_compilation_parallelism=1"
 
 
 def _with_traced_names(report: Report, plan: PassPlan) -> Report:

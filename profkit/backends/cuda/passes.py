@@ -23,6 +23,7 @@ from profkit.analysis.timeline.xla_order import with_schedules
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import (
     NO_GRAPHS,
+    ONE_COMPILATION,
     XLA_FLAGS,
     ChosenKernels,
     CountedLaunches,
@@ -343,11 +344,13 @@ class NcuPass(Pass):
         graphs = state.trace is None or any(kernel.graph for kernel in state.trace.kernels)
         return self._jax and graphs
 
-    def _environment(self, state: PlanState) -> dict[str, str]:
+    def _environment(self, state: PlanState, *, again: bool = False) -> dict[str, str]:
         """Return the variables for these runs alone; what the user set stays."""
         env = {key: value for key, value in NOT_AHEAD.items() if key not in os.environ}
-        if self._without_graphs(state):
-            env[XLA_FLAGS] = f"{os.environ.get(XLA_FLAGS, '')} {NO_GRAPHS}".strip()
+        flags = [NO_GRAPHS] if self._without_graphs(state) else []
+        flags += [ONE_COMPILATION] if again else []
+        if flags:
+            env[XLA_FLAGS] = " ".join([os.environ.get(XLA_FLAGS, ""), *flags]).strip()
         return env
 
     def _notes(self, state: PlanState, wanted: CounterSet) -> tuple[Fact, ...]:
@@ -440,7 +443,7 @@ class NcuPass(Pass):
             name,
             argv,
             (f"artifacts/{name}.ncu-rep",),
-            env=self._environment(state),
+            env=self._environment(state, again=name == "counters-again"),
             directive=self.directive(name, switch, **settings),
             tool="ncu",
             signals_as_codes=True,
@@ -471,11 +474,19 @@ class KernelCountersPass(NcuPass):
     """The smallest set of counters for the depth, on the configurations that the trace showed."""
 
     name = "counters"
-    step_names, leaves = ("counters", "counters-gate"), ("counters.ncu-rep", "counters-gate.ncu-rep")
+    step_names = ("counters", "counters-again", "counters-gate")
+    leaves = ("counters.ncu-rep", "counters-again.ncu-rep", "counters-gate.ncu-rep")
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """Plan the counters; where the set was too much for this machine, also the smallest set."""
-        plans = self._with_set(state, "gate" if self.context.depth == "gate" else "standard", "counters")
+        """Plan the counters, and a second try.
+
+        Where the set was too much for this machine the smallest set is tried; where ncu ended a program of JAX, the
+        same again, with one compilation at a time.
+        """
+        wanted = "gate" if self.context.depth == "gate" else "standard"
+        plans = self._with_set(state, wanted, "counters")
+        if self._jax and any(_crashed(result) for result in state.passes):
+            plans += self._with_set(state, wanted, "counters-again")
         if self.context.depth != "gate" and any(smaller_may_do(result) for result in state.passes):
             plans += self._with_set(state, "gate", "counters-gate")
         return plans
@@ -553,6 +564,12 @@ def _kernel_share(trace: GpuTrace) -> float:
     if trace.busy is None or not trace.span:
         return 1.0
     return max(0.0, trace.busy - (trace.copying or 0.0)) / trace.span
+
+
+def _crashed(result: PassResult) -> bool:
+    """Return whether the program crashed in a counters pass, and ends well without ncu."""
+    reason = result.reason
+    return result.name == "counters" and reason is not None and reason.code == "ended-by-tool"
 
 
 def smaller_may_do(result: PassResult) -> bool:

@@ -77,7 +77,11 @@ def steps_in(body: Code) -> LoopSteps:
         for register, changes in writes.items()
         if len(changes) == 1 and (step := _step(register, *changes[0], writes)) is not None
     }
-    numbers = (register for register in steps if not _GENERAL.fullmatch(writes[register][0][1].partition(",")[2].strip()))
+    numbers = (
+        register
+        for register in steps
+        if not _GENERAL.fullmatch(writes[register][0][1].partition(",")[2].strip())
+    )
     return LoopSteps(frozenset(writes), steps, frozenset(numbers))
 
 

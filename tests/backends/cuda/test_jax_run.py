@@ -150,6 +150,28 @@ def test_while_kernels_of_a_jax_program_are_counted_xla_makes_no_graphs(
     assert "XLA launches them one by one" in " ".join(spoken_lines(run.plan.passes[-1].notes))
 
 
+def test_a_jax_program_that_ncu_makes_crash_is_counted_with_one_compilation_at_a_time(
+    machine: Machine, jax: pytest.MonkeyPatch
+) -> None:
+    one = "--xla_gpu_force_compilation_parallelism=1"
+    machine.tools(ncu={"crashes_without": one})
+    jax.delenv("XLA_FLAGS", raising=False)
+    run = machine.profile(program(), passes=ALL)
+    counters = [result for result in run.passes if result.name == "counters"]
+    assert "ncu itself made the program fail" in spoken(counters[0].reason)
+    # the second try was read: the stand-in's report is another program's
+    assert "none of the planned kernels" in spoken(counters[1].reason)
+    assert run.plan is not None
+    flags = [
+        step.env["XLA_FLAGS"] for plan in run.plan.passes if plan.name == "counters" for step in plan.steps
+    ]
+    assert flags == [FLAG, f"{FLAG} {one}"]
+    # a crash that was mended is none of a program without JAX: it would crash again
+    machine.tools(ncu={"crashes_without": one})
+    other = machine.profile("print('no JAX')", passes=ALL)
+    assert [result.state for result in other.passes if result.name == "counters"] == ["failed"]
+
+
 def test_a_program_without_jax_or_without_graphs_is_told_nothing(
     machine: Machine, jax: pytest.MonkeyPatch
 ) -> None:

@@ -19,11 +19,20 @@ LINE_BYTES = 64  # of a cache line
 WORKS = 40.0  # instructions for each line that is not in the second cache: with more, the work hides it
 _SMALLEST = {32: "1.2e-38", 64: "2.2e-308"}
 _TITLES = {
-    "denormal": ("denormal-numbers", "The numbers here are denormal, and each operation takes a hundred times as long"),
+    "denormal": (
+        "denormal-numbers",
+        "The numbers here are denormal, and each operation takes a hundred times as long",
+    ),
     "divisor": ("same-divisor", "Whole numbers are divided here, each time by {number}"),
-    "contended": ("contended-memory", "{threads} threads change the same place in memory, one after the other"),
+    "contended": (
+        "contended-memory",
+        "{threads} threads change the same place in memory, one after the other",
+    ),
     "beside": ("false-sharing", "{threads} threads write into one cache line, each to its own part of it"),
-    "record": ("cold-fields", "{number} of each {size} bytes are used: the loop goes through large records for few fields"),
+    "record": (
+        "cold-fields",
+        "{number} of each {size} bytes are used: the loop goes through large records for few fields",
+    ),
 }
 
 
@@ -91,16 +100,14 @@ def is_of_large_records(document: RunDocument, fact: RegisterFact) -> bool:
     here = [
         one.counters
         for one in (counted.hotspots if counted is not None else ())
-        if plain_symbol(one.function) == plain_symbol(fact.function) or fact.file is not None and one.file == fact.file
+        if plain_symbol(one.function) == plain_symbol(fact.function)
+        or fact.file is not None
+        and one.file == fact.file
     ]
     loads, misses, executed = (sum(one.get(event, 0.0) for one in here) for event in ("Dr", "D1mr", "Ir"))
     counters = {one.name: one.value or 0.0 for one in document.counters if one.scope == RUN}
     beyond = counters.get("D2mr", 0.0)
-    return (
-        misses >= EACH_MISSES * loads > 0
-        and beyond >= EACH_MISSES * misses
-        and executed <= WORKS * misses
-    )
+    return misses >= EACH_MISSES * loads > 0 and beyond >= EACH_MISSES * misses and executed <= WORKS * misses
 
 
 PATTERNS: tuple[Find, ...] = (in_registers,)
