@@ -88,6 +88,7 @@ class PlanState:
     own_seconds: float | None = None  # the same without waiting for a processor
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
+    product_share: float = 0.0  # of the processor time, in libraries of linear algebra
     hottest: str | None = None  # the address of a program of machine code that has most samples
     lines: tuple[CountedLine, ...] = ()  # whose executions are worth counting
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order

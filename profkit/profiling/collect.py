@@ -13,7 +13,7 @@ from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.plausible import check_possible
 from profkit.analysis.stacks.line_counts import lines_to_count
-from profkit.analysis.summaries.host import time_split
+from profkit.analysis.summaries.host import LINEAR_ALGEBRA, share_of_libraries, time_split
 from profkit.analysis.summaries.memory import memory_series
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.joined_recordings import with_compiled_lines, with_operations
@@ -173,6 +173,7 @@ class RunCollector:
             trace=self.document.trace,
             import_seconds=totals.get("sampled-imports", totals.get("imports")),
             hottest=next((sampled.hottest for sampled in self.document.sampled if sampled.native), None),
+            product_share=share_of_libraries(self.document, LINEAR_ALGEBRA),
             lines=lines_to_count(self.document),
         )
 

@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +22,7 @@ from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.profiling.run_steps import RunSettings, run_step
 from profkit.profiling.time_limits import keep_to_budget
 from profkit.runtime.passes.command import host_command
+from profkit.runtime.passes.host import simulation_window
 from tests.spoken import spoken
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "valgrind"
@@ -89,17 +92,75 @@ def test_a_simulation_has_its_time_and_a_long_python_program_a_window_past_its_i
 
 
 @pytest.mark.parametrize(
-    ("seconds", "cost", "limit"), [(0.27, 36.0 + 2 / 0.27, 30.0), (12.0, 94.0 / 12, 188.0)]
-)
-def test_a_marked_program_is_ended_after_half_a_minute_or_twice_what_it_was_thought_to_take(
-    tmp_path, seconds, cost, limit
-):
+    ("seconds", "estimate"), [(0.27, 3 + 36 * 0.27), (12.0, 3 + 72 + 20)]
+)  # half of it is its start
+def test_a_marked_program_is_ended_after_twice_what_it_was_thought_to_take(tmp_path, seconds, estimate):
     """Counters of a program of 3 s with a region took 193 s."""
     plan = planned(tmp_path, PYTHON, seconds, marked=True)
-    cost = min(cost, limit / seconds)
-    assert plan.cost == pytest.approx(cost)
-    assert plan.limit == pytest.approx(limit)
+    assert plan.cost * seconds == pytest.approx(estimate)
+    assert plan.limit == pytest.approx(2 * estimate)
     assert all(step.cut for step in plan.steps)
+
+
+@pytest.mark.parametrize(
+    ("share", "estimate"),
+    [
+        (0.0, 3 + 12 * 0.05 + 60 * 0.014),
+        (0.7, 3 + 12 * 0.05 + (60 + 0.7 * 1540) * 0.014),  # 16.9 s were measured where 5 had been thought
+        (1.0, 3 + 12 * 0.05 + 20),
+    ],
+)
+def test_a_region_in_products_of_matrices_is_known_to_take_longer(tmp_path, share, estimate):
+    state = PlanState(
+        marked=True, plain_seconds=0.19, iteration_seconds=0.007, entries=20, product_share=share
+    )
+    context = RunContext(
+        Workload(PYTHON, str(tmp_path), "work", python=sys.executable),
+        *(read_machine(), tmp_path, "standard", None, 0.5, 1.0),
+    )
+    (plan,) = Simulation(context, WORKS).plan(state)
+    assert plan.cost * 0.19 == pytest.approx(estimate)
+
+
+def test_a_simulation_that_was_ended_before_it_counted_is_not_said_to_lack_a_region(tmp_path):
+    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "artifacts" / "simulate-l2.callgrind.7").write_text(
+        "version: 1\ncreator: callgrind-3.19.0\npid: 7\npositions: line\nevents: Ir\nfn=(1) main\n1 0\ntotals: 0\n"
+    )
+    step = Step("simulate-l2", ("true",), directive=Directive("counters", "x"), cut=True)
+    plan = PassPlan("counters", "valgrind", (step,), limit=9.0)
+    context = RunContext(
+        Workload(PYTHON, str(tmp_path), "work", python=sys.executable),
+        *(read_machine(), tmp_path, "standard", None, 0.5, 1.0),
+    )
+    with pytest.raises(UnreadableReport, match="took more than 9 s, twice what was planned"):
+        read_simulation(context, plan, 9.5)
+    with pytest.raises(UnreadableReport, match="never entered"):
+        read_simulation(context, plan, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("age", "waits"),
+    [(0.8, 0.3), (1.6, 0.2), (5.0, 0.0)],  # a fast start, one a little slower than planned, a busy machine's
+)
+def test_the_window_begins_no_later_into_a_program_that_starts_fast(monkeypatch, age, waits):
+    """Of a program of 0.2 s nothing was counted: it had ended before its window."""
+    slept = []
+    clock = SimpleNamespace(
+        sleep=slept.append, clock_gettime=lambda _: age + _started(), CLOCK_BOOTTIME=time.CLOCK_BOOTTIME
+    )
+    monkeypatch.setattr(simulation_window, "time", clock)
+    requests = SimpleNamespace(ClientRequests=lambda: SimpleNamespace(reason="not under valgrind"))
+    monkeypatch.setattr(simulation_window.importlib, "import_module", lambda _: requests)
+    window = simulation_window.SimulationWindow("-")
+    window._begin_after(1.8)
+    assert slept == [pytest.approx(waits, abs=0.02)]
+
+
+def _started():
+    """Seconds since the boot of the machine when this process started."""
+    ticks = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize(

@@ -340,6 +340,12 @@ def share_of_functions(document: RunDocument, names: re.Pattern[str]) -> float:
     return _share_of_profile(document, "functions", lambda one: one.function, names)
 
 
+# The libraries that compute products of matrices.
+LINEAR_ALGEBRA = re.compile(
+    r"lib(\w*openblas\w*|mkl\w*|blis|cblas|torch_cpu|lapack)\b|accelerate", re.IGNORECASE
+)
+
+
 def share_of_libraries(document: RunDocument, names: re.Pattern[str]) -> float:
     """Return the same of libraries."""
     return _share_of_profile(document, "libraries", lambda one: one.library or "", names)

@@ -45,6 +45,7 @@ from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind
 from profkit.profilers.valgrind.window import is_window, window_argv
 from profkit.runtime.passes.command import host_command
+from profkit.runtime.passes.host.simulation_window import START_SECONDS
 
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
 # 65 ns a lane): 2 ms of native work is up to 6 s.
@@ -53,12 +54,13 @@ MAX_ITERATIONS = 1000
 # Wall seconds that a simulation may take, but at full depth: so many in any case, and so many for each second of a
 # normal run.
 SECONDS, MIN_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
-# The start of a program with a region is not simulated, but runs about ten times slower, that of torch 25 times. What
-# takes twice as long as was thought is ended, and said to be a part; two minutes it has in any case.
-START_FACTOR, START_UP, MIN_MARKED = 12.0, 2.0, 30.0
+# The start of a program with a region is not simulated, but runs about ten times slower, that of torch 25 times.
+START_FACTOR, START_UP = 12.0, 3.0
+# A product of 400 rows in FP64 took 1,160 times as long, in FP32 it is twice that: time in BLAS is between both.
+PRODUCT_COST = 1600.0
 # An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
 # valgrind, then runs at least three times slower. Never before its imports are over.
-START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 1.5, 10.0
+BEFORE_EACH, IMPORT_FACTOR = 1.5, 10.0
 LATEST, WINDOW, MIN_WINDOW = 25.0, 5.0, 3.0
 FINISH = 20.0  # to write the report once the time is over, on a busy machine too
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
@@ -116,7 +118,7 @@ class Simulation(Pass):
         if self.context.depth == "full" or state.plain_seconds is None:
             return None, None
         if state.marked:
-            return max(MIN_MARKED, 2 * _marked_seconds(state, state.plain_seconds)), None
+            return 2 * _marked_seconds(state, state.plain_seconds), None
         limit = min(SECONDS, MIN_SECONDS + SECONDS_EACH * state.plain_seconds)
         if COST * state.plain_seconds <= limit or self.context.workload.python is None:
             return limit, None
@@ -195,7 +197,8 @@ def _marked_seconds(state: PlanState, plain: float) -> float:
     if state.benchmark and state.iteration_seconds:
         start = min(plain, state.start_seconds if state.start_seconds is not None else plain)
         inside = _simulated_iterations(state.iteration_seconds) * state.iteration_seconds
-    return START_UP + START_FACTOR * start + min(SECONDS, COST * inside)
+    cost = COST + (PRODUCT_COST - COST) * state.product_share
+    return START_UP + START_FACTOR * start + min(SECONDS, cost * inside)
 
 
 def _looked_entries(state: PlanState) -> tuple[int, int] | None:
@@ -233,7 +236,8 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     }
     directive = plan.steps[0].directive
     windowed = directive is not None and directive.delay is not None
-    reports = {name: _read_report(name, paths, windowed=windowed) for name, paths in files.items()}
+    over = plan.limit if plan.limit is not None and seconds >= plan.limit else None
+    reports = {name: _read_report(name, paths, windowed=windowed, over=over) for name, paths in files.items()}
     done = read_region_work(context.folder, "simulate-l2")
     count, odd = done.iterations, done.odd
     levels = combine_levels(reports["simulate-l2"], reports.get("simulate-l3"))
@@ -315,8 +319,13 @@ def _of_a_part(reading: Reading, part: Fact, arithmetic: float | None) -> Readin
     return replace(reading, quality="estimated", reason=together(reading.reason, part))
 
 
-def _read_report(name: str, paths: tuple[Path, ...], *, windowed: bool = False) -> Report:
-    """Read the counts of one simulation. Raises UnreadableReport where it counted nothing."""
+def _read_report(
+    name: str, paths: tuple[Path, ...], *, windowed: bool = False, over: float | None = None
+) -> Report:
+    """Read the counts of one simulation, which was ended after `over` seconds if it was.
+
+    Raises UnreadableReport where it counted nothing.
+    """
     if not paths:
         raise UnreadableReport(
             f"{name} left no callgrind file: the workload ended before valgrind could write"
@@ -324,6 +333,11 @@ def _read_report(name: str, paths: tuple[Path, ...], *, windowed: bool = False) 
     report = read_callgrind(*paths)
     if not any(c.value for c in report.counters):
         # A program that runs for a time, not for an amount of work, does next to none of it in a simulation.
+        if over is not None:
+            raise UnreadableReport(
+                f"{name} took more than {over:.0f} s, twice what was planned, and was ended before it had counted",
+                "--depth full",
+            )
         why = (
             "the program ended before the simulation began, as one does that looks at the clock"
             if windowed

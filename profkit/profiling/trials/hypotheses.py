@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.summaries.host import (
+    LINEAR_ALGEBRA,
     share_of_functions,
     share_of_libraries,
     share_of_waiting_threads,
@@ -23,7 +24,7 @@ LIKELY = 0.05  # of the time
 ALLOCATING = 0.1  # of the time
 WRITING = 0.1  # of the time, in lines that print
 MANY_WRITES, SHORT_WRITE = 5_000, 512.0  # calls, and bytes of one
-LINEAR_ALGEBRA = 0.3  # of the processor time in its libraries
+MUCH_ALGEBRA = 0.3  # of the processor time in its libraries
 ONE_THREAD = 1.3  # threads that work, where most of the time only one does
 FEW_ARGUMENTS = 0.5  # different ones, of those looked at
 MIN_LOOKS = 8
@@ -43,7 +44,6 @@ ALLOCATOR = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 _PRINTS = re.compile(r"\bprint\(|\.write\(|\bflush\b")
-_BLAS = re.compile(r"lib(\w*openblas\w*|mkl\w*|blis|cblas|torch_cpu|lapack)\b|accelerate", re.IGNORECASE)
 _ALLOCATION = re.compile(
     r"^_*(int_)?(malloc|free|realloc|calloc|cfree)(_consolidate)?$|^(malloc|free|unlink)_chunk|^sysmalloc|^systrim|"
     r"^_*munmap|^_*mmap|^madvise|page_fault|clear_page|^(do_)?anonymous_page|operator (new|delete)|"
@@ -96,8 +96,8 @@ def _threads(document: RunDocument) -> Iterator[Experiment]:
     split = document.time_split
     alone = split is not None and split.threads is not None and split.threads < ONE_THREAD
     limited = any(os.environ.get(name) == "1" for name in THREAD_VARIABLES)
-    share = share_of_libraries(document, _BLAS)
-    if alone and limited and share >= LINEAR_ALGEBRA:
+    share = share_of_libraries(document, LINEAR_ALGEBRA)
+    if alone and limited and share >= MUCH_ALGEBRA:
         because = Fact.of("trial-one-thread", share=share)
         yield Experiment("threads", because, share / 2, dict.fromkeys(THREAD_VARIABLES, str(cores)))
 
