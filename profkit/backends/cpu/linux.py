@@ -42,7 +42,7 @@ from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
 from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
-from profkit.profilers.ptrace.looks import looks_argv, read_looks
+from profkit.profilers.ptrace.looks import looks_argv, mark_stops, read_looks
 from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
@@ -157,6 +157,8 @@ class SampledTrace(Pass):
         for name in (DATA, _JIT):
             with contextlib.suppress(OSError):
                 (folder / name).unlink()
+        with contextlib.suppress(OSError, ValueError):
+            mark_stops(folder / SWITCHED, read_looks(folder / LOOKS))
         report = read_script(folder / TEXT)
         self._join_stacks()
         if not report.stacks:

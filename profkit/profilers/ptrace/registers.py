@@ -55,7 +55,8 @@ class Code:
         import capstone
 
         self._elf = elf
-        self._engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+        self._plain, self._engine = (capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64) for _ in range(2))
+        self._engine.detail = True
         self._known: dict[int, list[Any]] = {}
 
     def around(self, address: int) -> list[Any]:
@@ -69,9 +70,7 @@ class Code:
         self._known[address] = []
         for start in range(address - WINDOW, address):
             data = self._elf.read(start, 2 * WINDOW)
-            self._engine.detail = False
-            if data and any(one[0] == address for one in self._engine.disasm_lite(data, start)):
-                self._engine.detail = True
+            if data and any(one[0] == address for one in self._plain.disasm_lite(data, start)):
                 decoded = list(self._engine.disasm(data, start))
                 near = (one.address for one in decoded if abs(one.address - address) < WINDOW // 2)
                 self._known |= {one: decoded for one in near if one not in self._known or one == address}
