@@ -31,6 +31,7 @@ ALLOWED = {
     "cli/reports.py": "help: the reports that can be read",
     "fronts/pytest_suite.py": "samples that its own workers wrote",
     "fronts/gate.py": "a folder in which benchmarks are looked for",
+    "reporting/sentences/": "sentences that name the tool that they are about",
     "runtime/passes/shown_command.py": "endings of files that a command may show",
 }
 

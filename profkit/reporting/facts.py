@@ -1,4 +1,4 @@
-"""What a fact says: the sentence of its code (facts.yaml), with its numbers and names."""
+"""What a fact says: the sentence of its code (`sentences/`, or facts.yaml), with its numbers and names."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from profkit.core.formatting import (
 from profkit.core.process import describe_status
 from profkit.core.tables import load_yaml
 from profkit.core.types import Fact
+from profkit.reporting.sentences.brief import REASONS
+from profkit.reporting.sentences.table import SentenceTable
+from profkit.reporting.sentences.words import METRICS, UNITS, WORDS
 
 _NAME = 48  # characters of a kernel's name
 
@@ -34,9 +37,20 @@ def _texts() -> Mapping[str, Any]:
     return texts
 
 
+@lru_cache(maxsize=1)
+def _sentences() -> SentenceTable:
+    from profkit.reporting.sentences.catalogue import SENTENCES  # here: a command without a fact needs none
+
+    return SENTENCES
+
+
 def fact_text(fact: Fact | None) -> str:
     """Return the sentence of a fact; empty for None, and the code itself if it is unknown or lacks its values."""
-    return "" if fact is None else _written(fact, _texts().get(fact.code, fact.code))
+    if fact is None:
+        return ""
+    if fact.code in _sentences():
+        return _sentences().write(fact, fact_text)
+    return _written(fact, _texts().get(fact.code, fact.code))
 
 
 # What follows from another fact, and which of its parts that is: nearer to the root a reason says more.
@@ -54,15 +68,14 @@ def brief_reason(fact: Fact | None) -> str:
     """Return why a verdict is neither met nor missed, in a few words; empty where no few words say it."""
     if fact is None or fact.code == "against":
         return ""
-    brief: Mapping[str, str] = _texts()["brief"]
     below = fact.parts[_FOLLOWS[fact.code] :][:1] if fact.code in _FOLLOWS else ()
     if below and (why := brief_reason(below[0])):
         return why
-    if fact.code in brief:
-        why = _written(fact, brief[fact.code])
+    if fact.code in REASONS:
+        why = REASONS.write(fact, fact_text)
     else:
         # Of a kernel's verdict the reason is a part: its name in front of it takes three lines.
-        known = next((part for part in fact.parts if part.code in brief), None)
+        known = next((part for part in fact.parts if part.code in REASONS), None)
         why = fact_text(fact) if known is None else brief_reason(known)
     return why if len(why) <= BRIEF else ""
 
@@ -77,13 +90,13 @@ def _written(fact: Fact, text: str) -> str:
 
 
 def has_sentence(code: str) -> bool:
-    """Return whether facts.yaml has a sentence for this code; one of another code is shown as it is."""
-    return isinstance(_texts().get(code), str)
+    """Return whether there is a sentence for this code; one of another code is shown as it is."""
+    return code in _sentences() or code in _texts()
 
 
 def word_of(kind: str, name: str) -> str:
     """Return what something of a kind is called; an unknown name is returned unchanged."""
-    return str(_texts()["words"][kind].get(name, name))
+    return WORDS[kind].get(name, name)
 
 
 def note_text(fact: Fact | None) -> str:
@@ -159,15 +172,11 @@ class _Words(Formatter):
             return title_of(value)
         if spec == "term":
             known = _title(value)
-            return (
-                known
-                if value in _texts()["titles"] or not known[1:2].islower()
-                else known[0].lower() + known[1:]
-            )
+            return known if value in METRICS or not known[1:2].islower() else known[0].lower() + known[1:]
         if spec == "unit":
-            return str(_texts()["units"].get(value, value))
+            return UNITS.get(value, value)
         if spec == "units":
-            return joined([_texts()["units"].get(name, name) for name in value.split()])
+            return joined([UNITS.get(name, name) for name in value.split()])
         if spec == "stall":
             return stalls()[value].means if value in stalls() else value.replace("_", " ")
         if spec == "line":
@@ -204,8 +213,7 @@ def field_title(name: str) -> str:
 
 
 def _title(name: str) -> str:
-    titles: Mapping[str, str] = _texts()["titles"]
-    return titles.get(name) or title_of(name)
+    return METRICS.get(name) or title_of(name)
 
 
 def _subject(names: Mapping[str, str]) -> str:

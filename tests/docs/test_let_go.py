@@ -6,7 +6,9 @@ import re
 
 import pytest
 
+from profkit.core.types import Fact
 from profkit.regression.detection.nights import MIN_LEVEL_NIGHTS
+from profkit.reporting.facts import fact_text
 from tests.conftest import ROOT
 from tests.docs.test_commands import options
 
@@ -45,11 +47,10 @@ def test_no_option_that_a_verb_has_is_told_to_be_gone(area: str) -> None:
 
 def test_the_night_from_which_the_past_judges_is_one_number_everywhere() -> None:
     assert MIN_LEVEL_NIGHTS == 7
-    facts = (ROOT / "profkit" / "reporting" / "facts.yaml").read_text(encoding="utf-8")
     decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
     nightly = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
     example = (ROOT / "profkit" / "regression" / "nightly" / "example.yaml").read_text(encoding="utf-8")
-    assert "judged from the eighth night on" in facts
+    assert "judged from the eighth night on" in fact_text(Fact("night new"))
     assert "a level is judged from its eighth night" in decisions
     assert re.search(r"^\| all else.*\| 8 \| below \|$", nightly, re.MULTILINE)
     assert "the past decides, after seven nights" in example

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.tables import load_yaml
 from profkit.core.types import CodeSpot, Fact, PassResult, Place, RunDocument, Threshold
 from profkit.profiling.summarize import judge_document, targets_for
+from profkit.reporting.facts import BRIEF, fact_text
 from profkit.reporting.screen import Screen
+from profkit.reporting.sentences.brief import REASONS
 from profkit.reporting.view import TableColumn
 from tests import documents, kernel_documents
 from tests.answers.trial import recorded_document, truth_set
@@ -215,12 +216,13 @@ def test_a_run_without_verdicts_has_no_such_section() -> None:
 
 
 def test_each_reason_for_not_judging_has_a_short_form() -> None:
-    """The texts beside the numbers are made of `brief`, for each condition of each backend's targets."""
-    brief = load_yaml(ROOT / "profkit" / "reporting" / "facts.yaml")["brief"]
+    """The texts beside the numbers are those of `REASONS`, for each condition of each backend's targets."""
     for file in sorted((ROOT / "profkit" / "backends").glob("*/targets.yaml")):
         for code in re.findall(r"otherwise: ([a-z0-9-]+)", file.read_text(encoding="utf-8")):
-            assert code in brief, f"{file.parent.name}: {code} has no short form"
-    assert {code: text for code, text in brief.items() if len(text) > 27} == {}
+            assert code in REASONS, f"{file.parent.name}: {code} has no short form"
+    # Those with values are their codes here, and `brief_reason` leaves out what does not fit.
+    texts = {code: REASONS.write(Fact(code), fact_text) for code in REASONS}
+    assert {code: text for code, text in texts.items() if len(text) > BRIEF} == {}
 
 
 def test_no_word_of_a_table_is_broken_where_the_screen_has_room_for_it() -> None:

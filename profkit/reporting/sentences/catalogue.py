@@ -1,0 +1,19 @@
+"""All sentences: those of each theme."""
+
+from __future__ import annotations
+
+from profkit.reporting.sentences import (
+    causes,
+    comparisons,
+    nights,
+)
+from profkit.reporting.sentences.table import SentenceTable
+
+SENTENCES = SentenceTable.merged(
+    theme.SENTENCES
+    for theme in (
+        causes,
+        comparisons,
+        nights,
+    )
+)
