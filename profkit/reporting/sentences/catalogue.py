@@ -5,6 +5,8 @@ from __future__ import annotations
 from profkit.reporting.sentences import (
     causes,
     comparisons,
+    generation,
+    kernel_tests,
     nights,
 )
 from profkit.reporting.sentences.table import SentenceTable
@@ -14,6 +16,8 @@ SENTENCES = SentenceTable.merged(
     for theme in (
         causes,
         comparisons,
+        generation,
+        kernel_tests,
         nights,
     )
 )
