@@ -6,8 +6,14 @@ from profkit.reporting.sentences import (
     causes,
     comparisons,
     generation,
+    gpu_traces,
+    in_process,
+    instruments,
+    kernel_counters,
     kernel_tests,
     nights,
+    reports,
+    runs,
 )
 from profkit.reporting.sentences.table import SentenceTable
 
@@ -17,7 +23,13 @@ SENTENCES = SentenceTable.merged(
         causes,
         comparisons,
         generation,
+        gpu_traces,
+        in_process,
+        instruments,
+        kernel_counters,
         kernel_tests,
         nights,
+        reports,
+        runs,
     )
 )

@@ -1,0 +1,260 @@
+"""Sentences about recordings of Instruments, and about Metal."""
+
+from __future__ import annotations
+
+from profkit.analysis.metrics.catalogue import title_of
+from profkit.core.formatting import format_quantity
+from profkit.reporting.sentences.formats import count_of, share_text
+from profkit.reporting.sentences.table import Parts, SentenceTable
+
+SENTENCES = SentenceTable(
+    {
+        # recordings
+        "contents-alone": (
+            "only a table of contents: it shows how it was recorded, but no tables were exported with it"
+        ),
+        "table-alone": (
+            "only one table: the folder with all exports of its recording, including toc.xml, gives more"
+        ),
+        "all-processes": (
+            "samples of all processes are counted, because toc.xml, which names the profiled process, is "
+            "not in the same folder"
+        ),
+        "untimed-entries": "its entries were not timed on the clock of the trace",
+        "counters-of-the-chip": (
+            "the available counters depend on the chip and the version of Xcode; some have none"
+        ),
+        # Metal
+        "no-shader-timeline": "it was recorded with Shader Timeline: Disabled, so no shader was timed",
+        "no-shader-times": "the recording has no times of single shaders",
+        "no-frames": "the process presented no frames (none of its command buffers has a present)",
+        "no-rows-that-count": "none of its rows lies in the analysed part",
+        "no-gpu-counters": "the recording has no GPU counters",
+        "unused-gpu": "the program ran nothing on the GPU",
+        "nothing-on-gpu": "the process ran nothing on the GPU",
+        "no-own-intervals": "the process's own intervals are not in the trace",
+        "not-idle": "the GPU was never idle",
+        "no-submissions": "the submissions are not in the trace",
+        "served-by-cache": (
+            "more than the memory can move, because it includes what the system level cache served"
+        ),
+        "unknown-bandwidth": "the memory bandwidth of this chip is not known",
+        "unchecked-chip": "the figure for this chip comes from a single report",
+        "no-declared-bytes": "the workload declares no bytes",
+        "no-process-time": "the time of the process on the GPU is not known",
+        "unknown-iterations": "without a marked region it is not known how many iterations were traced",
+    }
+)
+
+
+# ---------------- recordings
+
+
+@SENTENCES.add("unknown-chip")
+def unknown_chip(name: str) -> str:
+    return f"{name} is not in profkit's table of Apple's chips"
+
+
+@SENTENCES.add("chip-of-unknown-cores")
+def chip_of_unknown_cores(name: str, kinds: str) -> str:
+    return f"{name} is sold with {kinds} GPU cores, and the recording does not say how many this one has"
+
+
+@SENTENCES.add("chip-of-other-cores")
+def chip_of_other_cores(name: str, kinds: str, cores: float) -> str:
+    return f"{name} is sold with {kinds} GPU cores, but the recording says {cores:g}"
+
+
+@SENTENCES.add("other-processes")
+def other_processes(count: float) -> str:
+    return f"not counted: {count_of(count, 'sample')} of other processes"
+
+
+@SENTENCES.add("no-sample-of")
+def no_sample_of(name: str) -> str:
+    return f"no sample of {name}"
+
+
+@SENTENCES.add("no-sample-in-region")
+def no_sample_in_region(name: str) -> str:
+    return f"no sample of {name} in the marked region"
+
+
+@SENTENCES.add("waiting-threads")
+def waiting_threads(count: float) -> str:
+    return f"not counted: {count_of(count, 'sample')} of threads that waited"
+
+
+@SENTENCES.add("without-stack")
+def without_stack(count: float, share: float) -> str:
+    return f"{count_of(count, 'sample')} ({share_text(share)}) without a stack: where is not known"
+
+
+@SENTENCES.add("few-samples")
+def few_samples(count: float) -> str:
+    return f"only {count_of(count, 'sample')}, so shares are rough"
+
+
+@SENTENCES.add("whole-recording")
+def whole_recording(seconds: float, window: float, name: str) -> str:
+    return (
+        f"no region is marked: the whole recording of {format_quantity(seconds, 's')} is analysed; "
+        f"{format_quantity(window, 's')} lie between the first and the last GPU work of {name}"
+    )
+
+
+@SENTENCES.add("no-gpu-states")
+def no_gpu_states(table: str) -> str:
+    return f"without {table} the GPU counts as active while any process had work on it"
+
+
+@SENTENCES.add("rows-without-values")
+def rows_without_values(count: float) -> str:
+    return f"{count_of(count, 'row')} without a time, a value or an id were left out"
+
+
+@SENTENCES.add("odd-begin")
+def odd_begin(table: str, value: str) -> str:
+    return f"its {table} has {value!r} for the begin"
+
+
+@SENTENCES.add("odd-timebase")
+def odd_timebase(table: str, value: str) -> str:
+    return f"its {table} has {value!r} for the timebase"
+
+
+@SENTENCES.add("several-clocks")
+def several_clocks(table: str, count: float) -> str:
+    return f"the clock restarts in {table}: {count_of(count, 'row differs', 'rows differ')}"
+
+
+@SENTENCES.add("no-row")
+def no_row(table: str) -> str:
+    return f"it has no row in {table}"
+
+
+@SENTENCES.add("it-has-no-table")
+def it_has_no_table(table: str) -> str:
+    return f"it has no table {table}"
+
+
+@SENTENCES.add("no-clock")
+def no_clock(parts: Parts) -> str:
+    return f"the clock of the trace is not known: {parts.first}"
+
+
+@SENTENCES.add("later-entries")
+def later_entries(count: float, kept: float) -> str:
+    return (
+        f"{count_of(count, 'later entry of the region is', 'later entries of the region are')} not in "
+        f"it: the times of {kept:g} were kept"
+    )
+
+
+@SENTENCES.add("by-signposts")
+def by_signposts(parts: Parts) -> str:
+    return f"the region is taken from its signposts: {parts.first}"
+
+
+@SENTENCES.add("not-the-region")
+def not_the_region(parts: Parts) -> str:
+    return f"the whole trace is analysed, not only the region: {parts.first}"
+
+
+@SENTENCES.add("entries-outside")
+def entries_outside(count: float, of: float) -> str:
+    return (
+        f"{count:g} of {count_of(of, 'entry', 'entries')} of the region lie outside of the trace, or "
+        "across its ends"
+    )
+
+
+@SENTENCES.add("all-entries-outside")
+def all_entries_outside(count: float, of: float) -> str:
+    return (
+        f"{count:g} of {count_of(of, 'entry', 'entries')} of the region lie outside of the trace, or "
+        "across its ends: it is of another recording, or of another clock"
+    )
+
+
+@SENTENCES.add("launched-without-gpu")
+def launched_without_gpu(name: str) -> str:
+    return f"{name} was started, but ran nothing on the GPU"
+
+
+@SENTENCES.add("busiest-process")
+def busiest_process(name: str) -> str:
+    return f"the recording names no process: {name}, the busiest on the GPU, is taken"
+
+
+@SENTENCES.add("recording-ended")
+def recording_ended(name: str) -> str:
+    return (
+        f"{name}: the time limit ended the recording and the workload: the trace lacks everything after that"
+    )
+
+
+# ---------------- Metal
+
+
+@SENTENCES.add("no-counter-set")
+def no_counter_set(setting: str) -> str:
+    return f"it was recorded with Counter Set: {setting}"
+
+
+@SENTENCES.add("no-rows")
+def no_rows(table: str) -> str:
+    return f"{table} has no rows"
+
+
+@SENTENCES.add("not-exported")
+def not_exported(table: str) -> str:
+    return f"{table} was not exported"
+
+
+@SENTENCES.add("no-table")
+def no_table(table: str) -> str:
+    return f"the recording has no table {table}"
+
+
+@SENTENCES.add("guessed-process")
+def guessed_process(parts: Parts) -> str:
+    return f"{parts.first}; the table of contents (toc.xml) tells which one was profiled"
+
+
+@SENTENCES.add("work")
+def kind_of_work(kind: str, name: str) -> str:
+    return f"{kind} {name}"
+
+
+@SENTENCES.add("other-unit")
+def other_unit(counter: str, unit: str) -> str:
+    return f"{counter} is counted in {unit} here"
+
+
+@SENTENCES.add("of-counter")
+def of_counter(counter: str) -> str:
+    return counter
+
+
+@SENTENCES.add("no-such-counter")
+def no_such_counter(metric: str) -> str:
+    return f"none of the recorded counters measures it ({title_of(metric)})"
+
+
+@SENTENCES.add("zero-in-samples")
+def zero_in_samples(counter: str, samples: float) -> str:
+    return f"{counter} does not work here: it is 0 in all {samples:.0f} samples"
+
+
+@SENTENCES.add("unknown-work")
+def unknown_work(counter: str) -> str:
+    return f"{counter} covers a time for which it is not known how long the GPU worked"
+
+
+@SENTENCES.add("diluted-samples")
+def diluted_samples(share: float) -> str:
+    return (
+        f"the process had work for only {share_text(share)} of the time of its samples; they include "
+        "the rest, too"
+    )

@@ -1,0 +1,204 @@
+"""Sentences about a run as a whole, and about what it tried."""
+
+from __future__ import annotations
+
+from profkit.core.formatting import format_figures, format_quantity
+from profkit.reporting.sentences.formats import count_of, percent
+from profkit.reporting.sentences.table import Parts, SentenceTable
+
+SENTENCES = SentenceTable(
+    {
+        # notes of a run
+        "hidden-arguments": (
+            "Arguments of the workload that look like secrets are replaced by ***. To repeat the run, "
+            "type them again. The tools' own reports in artifacts/ may still contain them (`profkit "
+            "scrub` removes them). --keep-arguments keeps them."
+        ),
+        "input-not-sent": (
+            "standard input is not sent to the other machine; each run there gets an empty one (to send "
+            "it: --send FILE -- sh -c 'PROGRAM < FILE')"
+        ),
+        "input-not-given": (
+            "a shell reads the same standard input, so the program gets an empty one in each run (to "
+            "give it a file: profkit profile -- sh -c 'PROGRAM < FILE')"
+        ),
+        "server-until-interrupt": (
+            "The command looks like a server, which does not end by itself: it is sampled from its "
+            "start. Send it requests, then press Ctrl-C. To profile a running server: profkit profile "
+            "--pid PID"
+        ),
+        "server-was-ended": (
+            "The server was sampled from its start until Ctrl-C. To profile a running server for some "
+            "seconds: profkit profile --pid PID"
+        ),
+        # trials: what made one likely, and why it has no result
+        "trial-not-reached": "the change did not reach the program",
+        "trial-impure": "called again with equal arguments, the function returned another result",
+    }
+)
+
+
+# ---------------- notes of a run
+
+
+@SENTENCES.add("backend-chosen")
+def backend_chosen(name: str, parts: Parts, other: str) -> str:
+    return f"backend {name}: {parts.first} (--backend {other} profiles the host)"
+
+
+@SENTENCES.add("backend-without-device")
+def backend_without_device(name: str, parts: Parts) -> str:
+    return f"backend {name}: {parts.first}, but {parts.second}"
+
+
+@SENTENCES.add("arguments-say")
+def arguments_say(word: str) -> str:
+    return f"its arguments contain {word}"
+
+
+@SENTENCES.add("started-by")
+def started_by(name: str) -> str:
+    return f"{name} starts it"
+
+
+@SENTENCES.add("program-holds")
+def program_holds(name: str, mark: str) -> str:
+    return f"{name} contains {mark}"
+
+
+@SENTENCES.add("script-names")
+def script_names(name: str, word: str) -> str:
+    return f"{name} names {word}"
+
+
+@SENTENCES.add("program-names")
+def program_names(word: str) -> str:
+    return f"its program names {word}"
+
+
+@SENTENCES.add("asked-precision")
+def asked_precision(precision: float, seconds: float) -> str:
+    return f"measured to ±{percent(precision)}, for up to {seconds:g} s in each process"
+
+
+@SENTENCES.add("masked-arguments")
+def masked_arguments(count: float) -> str:
+    return (
+        f"{count_of(count, 'argument of the command is', 'arguments of the command are')} [masked] "
+        "here, because they may be secret; run.json has the whole command. To show options with "
+        "their values, set PROFKIT_HARMLESS=NAME,NAME."
+    )
+
+
+@SENTENCES.add("not-copied")
+def not_copied(count: float) -> str:
+    return (
+        f"{count_of(count, 'entry of artifacts/ is', 'entries of artifacts/ are')} not copied: links, "
+        "or files that do not come from a pass."
+    )
+
+
+@SENTENCES.add("peaks-not-measured")
+def peaks_not_measured(said: str) -> str:
+    return f"the peaks could not be measured: {said}"
+
+
+@SENTENCES.add("answer-changed")
+def answer_changed(said: str, message: str) -> str:
+    return f"updated after all passes: {said} instead of {message}"
+
+
+@SENTENCES.add("answer-changed-by")
+def answer_changed_by(name: str, said: str, message: str) -> str:
+    return f"updated by the later pass {name}: {said} instead of {message}"
+
+
+@SENTENCES.add("watched-and-goes-on")
+def watched_and_goes_on(pid: float, seconds: float) -> str:
+    return f"Process {pid:.0f} and its children were profiled for {seconds:.1f} s; it keeps running."
+
+
+@SENTENCES.add("slept-all-the-time")
+def slept_all_the_time(what: str) -> str:
+    return f"It only waited while it was profiled: {what}."
+
+
+@SENTENCES.add("input-given")
+def input_given(size: float) -> str:
+    return f"Each run of the program gets the same {format_quantity(size, 'B')} of standard input."
+
+
+@SENTENCES.add("child-of-launcher")
+def child_of_launcher(pid: float, name: str, child: float) -> str:
+    return (
+        f"Process {pid:.0f} is {name} and only waits for its child {child:.0f}, which was profiled instead."
+    )
+
+
+@SENTENCES.add("watched-to-its-end")
+def watched_to_its_end(pid: float, seconds: float) -> str:
+    return f"Process {pid:.0f} and its children were profiled for {seconds:.1f} s, until it ended."
+
+
+# ---------------- trials: what made one likely, and why it has no result
+
+
+@SENTENCES.add("trial-left-out")
+def trial_left_out(seconds: float, left: float) -> str:
+    return (
+        f"one run takes about {format_figures(seconds)} s, but only {format_figures(left)} s are left for changes "
+        "that nobody asked to try"
+    )
+
+
+@SENTENCES.add("trial-collector")
+def trial_collector(share: float) -> str:
+    return f"the garbage collector took {percent(share)} of the time"
+
+
+@SENTENCES.add("trial-threads-wait")
+def trial_threads_wait(share: float) -> str:
+    return (
+        f"threads of the linear algebra library wait for each other for {percent(share)} of the "
+        "processor time"
+    )
+
+
+@SENTENCES.add("trial-one-thread")
+def trial_one_thread(share: float) -> str:
+    return f"{percent(share)} of the time is in a linear algebra library that used one thread"
+
+
+@SENTENCES.add("trial-allocator")
+def trial_allocator(share: float) -> str:
+    return f"allocation and page faults took {percent(share)} of the processor time"
+
+
+@SENTENCES.add("trial-memoise")
+def trial_memoise(name: str, arguments: float, looks: float) -> str:
+    return f"{name} was called with {arguments:.0f} different arguments in {looks:.0f} samples"
+
+
+@SENTENCES.add("trial-output")
+def trial_output(count: float, each: float) -> str:
+    return f"{count_of(count, 'call')} wrote {format_quantity(each, 'B')} each on average"
+
+
+@SENTENCES.add("trial-tf32")
+def trial_tf32(share: float) -> str:
+    return f"{percent(share)} of a step are products in FP32 without tensor cores"
+
+
+@SENTENCES.add("trial-convolutions")
+def trial_convolutions(share: float) -> str:
+    return f"{percent(share)} of a step are convolutions"
+
+
+@SENTENCES.add("trial-loader")
+def trial_loader(share: float) -> str:
+    return f"{percent(share)} of the time the program waits for a DataLoader"
+
+
+@SENTENCES.add("trial-device-memory")
+def trial_device_memory(share: float) -> str:
+    return f"{percent(share)} of a step is spent on memory of the device"
