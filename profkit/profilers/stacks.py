@@ -34,11 +34,11 @@ MAX_PROCESSES = 20_000
 IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
 DEEPEST = 5000  # frames of one stack
 MAX_STRETCHES = 200_000  # of one process
-# processes, and mean seconds: one for each item, whose lines are not the program's
-MANY_CHILDREN, SHORT = 10, 0.5
-# A line that stood still so often when it gave the lock away, and so much more often than it went on, does so for a
-# moment. Where other programs take the processors, one that works without the lock went on in 3 to 5 of 10.
-MOSTLY_STOOD, MIN_STOOD = 8, 8
+# So many short child processes (mean seconds): one for each item, and their lines are not the program's.
+MIN_CHILDREN, MAX_CHILD_SECONDS = 10, 0.5
+# A line whose thread stood still in so many trials after it released the lock, and so many times as often as it went
+# on, releases it for a moment. On busy processors, one that works without the lock went on in 3 to 5 of 10 trials.
+STOOD_RATIO, MIN_STOOD = 8, 8
 # Threads that took turns for so many seconds of a processor, and so much of it (0..1) without a place.
 TURNS, UNPLACED = 0.3, 0.3
 # Two standard errors of a share of a third, as a share of the run, above which shares are called rough, and seconds of
@@ -283,7 +283,9 @@ def _add_lines(
     """
     other_processes = [process for process in processes if process is not first]
     mean = math.fsum(process.seconds for process in other_processes) / max(1, len(other_processes))
-    children = len(other_processes) if len(other_processes) >= MANY_CHILDREN and mean < SHORT else 0
+    children = (
+        len(other_processes) if len(other_processes) >= MIN_CHILDREN and mean < MAX_CHILD_SECONDS else 0
+    )
     for number, process in enumerate([first] if children else processes):
         main = min(process.threads, default=0)
         for (node, thread, inside), (wall, cpu) in process.sums.items():
@@ -304,7 +306,7 @@ def _add_lines(
     for node, held in first.held.items():
         lines.note_held(_bare_sample(first, first, node, min(first.threads, default=0))[0], *held)
     for node, (stood, went) in first.given.items():
-        if stood >= max(MIN_STOOD, MOSTLY_STOOD * went):
+        if stood >= max(MIN_STOOD, STOOD_RATIO * went):
             main_thread = min(first.threads, default=0)
             lines.note_given(_bare_sample(first, first, node, main_thread)[0], stood / max(1, first.trials))
     for (path, number), seconds in first.collected.items():

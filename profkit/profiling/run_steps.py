@@ -25,7 +25,7 @@ from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.process import read_status
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Directive, Step
-from profkit.runtime.passes.secrets import LEAST_ANYWHERE, is_secret_variable
+from profkit.runtime.passes.secrets import MIN_CHARACTERS_ANYWHERE, is_secret_variable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_SESSION = re.compile(
@@ -168,7 +168,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
             finish=step.finish,
             end_signal=step.end_signal,
             waits=(lambda: note(wait)) if note is not None else None,
-            hidden=[secret for secret in settings.hidden if len(secret) >= LEAST_ANYWHERE],
+            hidden=[secret for secret in settings.hidden if len(secret) >= MIN_CHARACTERS_ANYWHERE],
             given=settings.given,
         )
     finally:

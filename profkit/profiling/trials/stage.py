@@ -19,7 +19,7 @@ from profkit.profiling.trials.hypotheses import Experiment, experiments
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_trials import CHANGES
 from profkit.runtime.passes.command import start_up_environment
-from profkit.runtime.passes.secrets import LEAST_ANYWHERE
+from profkit.runtime.passes.secrets import MIN_CHARACTERS_ANYWHERE
 
 Trying = Literal["none", "auto", "all"]
 TRYING = get_args(Trying)
@@ -181,7 +181,7 @@ def _setting(
         longest=_wall_of_trial(timing, wall, options.sampling),
         options=options,
         tick=progress.tick,
-        hidden=[secret for secret in context.hidden if len(secret) >= LEAST_ANYWHERE],
+        hidden=[secret for secret in context.hidden if len(secret) >= MIN_CHARACTERS_ANYWHERE],
         given=context.given,
     )
 

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 DEFAULT_PRECISION = 0.01
 DEFAULT_BUDGET = 10.0  # seconds, by hand; under profkit the directive says
-LEAST_SINGLE_CALLS = 12  # iterations for an instrument that compares them with each other, even if they need
+MIN_SINGLE_CALLS = 12  # iterations for an instrument that compares them with each other, even if they need
 SINGLE_CALLS_BUDGET = 5  # times the seconds that were meant
 # What a sample lasts at least, so that what one wait and the first launch cost it does not show: together some 25 µs
 # on an H200; on a Mac a wait takes 100 µs and more (220 in github.com/pytorch/pytorch/pull/152199).
 CUDA_SECONDS, MPS_SECONDS = 0.01, 0.04
-MOST_OF_BUDGET = 60  # but at most this part of the budget, so that there are enough of them
+MIN_SAMPLES_IN_BUDGET = 60  # a sample lasts at most this fraction (1/60) of the budget
 
 
 def time_function(calls: TimedCalls, *, precision: float, budget: float, warmup: int = 1) -> SampleSet:
@@ -56,7 +56,7 @@ def time_function(calls: TimedCalls, *, precision: float, budget: float, warmup:
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first, clock=clock)
     before = () if first is None else (first,)
-    least = min(least, budget / MOST_OF_BUDGET)
+    least = min(least, budget / MIN_SAMPLES_IN_BUDGET)
     with ProcessorWatch() as calls.watch:
         samples = time_calls(
             calls, precision=precision, budget=budget, warmup=warmup, before=before, least=least
@@ -243,7 +243,7 @@ def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -
     if done == 0:
         return 1
     seconds = directive.seconds or 0.0
-    if singly and done < LEAST_SINGLE_CALLS and elapsed < SINGLE_CALLS_BUDGET * seconds:
+    if singly and done < MIN_SINGLE_CALLS and elapsed < SINGLE_CALLS_BUDGET * seconds:
         return 1
     fit = int((seconds - elapsed) / max(elapsed / done, 1e-9))
     return min(1 if singly else done, fit)

@@ -185,18 +185,18 @@ def _current_stream() -> int:
         return 0
 
 
-MOST_AHEAD_SECONDS = 10e-3  # of the host, for the calls behind one stall
-MOST_SINGLY, MOST_SINGLY_SECONDS = 32, 20e-3
+MAX_AHEAD_SECONDS = 10e-3  # of the host, for the calls behind one stall
+MAX_SINGLE_CALLS, MAX_SINGLE_CALLS_SECONDS = 32, 20e-3
 # What a kernel takes depends on how many kernels ran before it, modulo four: GELU of 1 MB 4.75, 5.15, 5.15 or 5.86 us
 # on an H200, the same at every fourth launch. A call of one kernel behind a flush of one sees two of the four; which
 # two is chance. So a flush is written in 1 to 4 pieces, a kernel each: by these numbers eight calls one after the other
 # see every state twice, however many kernels each of them launches. (The pieces beyond the first add up to triangular
 # numbers, and j (j - 1) / 2 + j n modulo 4 takes each value twice over eight j, whatever n.)
 FLUSH_PIECES = (1, 1, 2, 3, 4, 1, 2, 3)
-STALL_LEAST, STALL_MARGIN = 200e-6, 1.5  # seconds; times what the host needed before
+MIN_STALL_SECONDS, STALL_MARGIN = 200e-6, 1.5  # seconds; times what the host needed before
 SLOW_HOST_RATIO = 1.25
-MOST_RETRIES = 12
-MOST_UNSTALLED = 8  # calls in a block without a stall
+MAX_RETRIES = 12
+MAX_UNSTALLED_CALLS = 8  # calls in a block without a stall
 
 
 class DeviceSample(NamedTuple):
@@ -214,7 +214,7 @@ class DeviceCalls:
     def __init__(self, fn: Callable[[], object], clock: DeviceClock, *, cold: bool = False) -> None:
         self.fn, self.clock, self.cold = fn, clock, cold
         self.host = float("inf")  # seconds that a call takes the host, the least that was seen
-        self.ahead = MOST_SINGLY  # calls in one block
+        self.ahead = MAX_SINGLE_CALLS  # calls in one block
         self.stall_seconds = LONGEST_STALL  # what such a block waits for
         self._missed = 0  # blocks one after the other in which the host was too late
         self.hurried = False  # the host could not be kept out of them
@@ -238,8 +238,10 @@ class DeviceCalls:
     def fit_blocks(self, like: DeviceSample) -> None:
         """Fit blocks and stalls to calls that take so long."""
         self.host = like.host
-        within = min(MOST_SINGLY_SECONDS / max(like.wall, 1e-9), MOST_AHEAD_SECONDS / max(like.host, 1e-9))
-        self.ahead = max(1, min(MOST_SINGLY, int(within)))
+        within = min(
+            MAX_SINGLE_CALLS_SECONDS / max(like.wall, 1e-9), MAX_AHEAD_SECONDS / max(like.host, 1e-9)
+        )
+        self.ahead = max(1, min(MAX_SINGLE_CALLS, int(within)))
         if self.ahead > len(FLUSH_PIECES):
             self.ahead -= self.ahead % len(FLUSH_PIECES)
         self.stall_seconds = self._fitting_stall()
@@ -261,8 +263,8 @@ class DeviceCalls:
             self._missed = 0
             return seconds
         self._missed += 1
-        if not stalled or self._missed > MOST_RETRIES:
-            self.hurried, self.ahead = True, MOST_UNSTALLED
+        if not stalled or self._missed > MAX_RETRIES:
+            self.hurried, self.ahead = True, MAX_UNSTALLED_CALLS
             return seconds
         # A host that took much longer than before was made to wait, by a full queue or inside the call: fewer calls
         # help. One that is as slow as it was needs a longer stall.
@@ -285,4 +287,4 @@ class DeviceCalls:
         return (perf_counter() - begin) / self.ahead
 
     def _fitting_stall(self) -> float:
-        return min(LONGEST_STALL, STALL_LEAST + STALL_MARGIN * self.ahead * self.host)
+        return min(LONGEST_STALL, MIN_STALL_SECONDS + STALL_MARGIN * self.ahead * self.host)

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from time import perf_counter
 
-MOST_WAITING = 0.05  # of a sample's time; below that the median of many samples sees to it
+MAX_WAITING_SHARE = 0.05  # of a sample's time; below it, the median of many samples removes the effect
 # A thread that was woken gets even an idle processor only after some time: such waits are the program's own.
 WAKING_NS = 50_000
 _Waits = dict[int, tuple[int, int]]  # thread -> nanoseconds waited, times that it got a processor
@@ -75,7 +75,7 @@ class ProcessorWatch:
 
 STEPS = 4000  # of the loop: about 0.1 ms at 3 GHz
 PAUSE = 0.02  # seconds between two of them: about 1 % of the time
-MOST = 2048  # kept; beyond, every second one is dropped and the pause doubled
+MAX_SAMPLES = 2048  # beyond it, every second one is dropped and the pause is doubled
 
 
 class ReferenceLoop:
@@ -101,7 +101,7 @@ class ReferenceLoop:
             total += step
         end = perf_counter()
         self.seconds.append(end - begin)
-        if len(self.seconds) > MOST:
+        if len(self.seconds) > MAX_SAMPLES:
             del self.seconds[1::2]
             self._pause *= 2
         self._due = end + self._pause

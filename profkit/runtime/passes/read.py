@@ -26,14 +26,14 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.runtime.passes import timing
-from profkit.runtime.region.record import MOST_BYTES, RegionRecord, RegionTimes, decode_record
+from profkit.runtime.region.record import MAX_BYTES, RegionRecord, RegionTimes, decode_record
 
-MOST_RECORDS = 8  # of one step, for what the ranks of a node have in common
+MAX_RECORDS = 8  # of one step, for what the ranks of a node have in common
 
 
 def read_record(path: Path) -> RegionRecord:
     """Read one process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
-    return read_document(path, decode_record, MOST_BYTES)
+    return read_document(path, decode_record, MAX_BYTES)
 
 
 def read_packages(plan: PassPlan) -> dict[str, str]:
@@ -41,7 +41,7 @@ def read_packages(plan: PassPlan) -> dict[str, str]:
     packages: dict[str, str] = {}
     for directive in (step.directive for step in plan.steps if step.directive is not None):
         prefix = Path(directive.record)
-        for path in sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.*.json"))[:MOST_RECORDS]:
+        for path in sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.*.json"))[:MAX_RECORDS]:
             with suppress(UnreadableReport):
                 packages |= read_record(path).packages
     return packages
@@ -94,10 +94,10 @@ def _sample_set(region: RegionTimes, record: RegionRecord) -> SampleSet:
 # ------------------------------------------------------------ allocations
 
 SCHEMA = "profkit.tracemalloc/2"
-MOST_RESULT_BYTES = 64 * 1024 * 1024
-LEAST_POINTS = 8  # below, Kendall's interval spans nearly all slopes
-MOST_POINTS = 200  # the slope takes time in the square of these
-LEAST_LEAK = 8.0  # bytes per iteration: one pointer; nothing that is kept per iteration is smaller
+MAX_RESULT_BYTES = 64 * 1024 * 1024
+MIN_POINTS = 8  # below, Kendall's interval spans nearly all slopes
+MAX_POINTS = 200  # the slope takes time in the square of these
+MIN_LEAK_BYTES = 8.0  # bytes per iteration: one pointer; nothing that is kept per iteration is smaller
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def read_tracemalloc(path: Path) -> Allocations:
     def decode(data: object) -> _Result:
         return from_plain_data(_Result, check_schema(data, SCHEMA, "a tracemalloc result"))
 
-    result = read_document(path, decode, MOST_RESULT_BYTES)
+    result = read_document(path, decode, MAX_RESULT_BYTES)
     growth = judge_growth([(iteration, held) for iteration, held in result.points])
     if result.region is None and any(note.code == "ended-early" for note in result.notes):
         growth = replace(growth, reason=Fact("ended-before-region"))  # whether one comes it has not seen
@@ -147,7 +147,7 @@ def read_raises(path: Path) -> Profile | None:
     A hotspot has the function's calls, its own value is how often it raised its callee there.
     """
     try:
-        rows = json.loads(read_bounded(path, MOST_RESULT_BYTES).decode()).get("raises", ())
+        rows = json.loads(read_bounded(path, MAX_RESULT_BYTES).decode()).get("raises", ())
         spots = tuple(
             Hotspot(
                 str(name), float(count), None, int(calls), str(file), int(line), callee=Frame(str(kind), None)
@@ -169,10 +169,10 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
     if not points:
         return MemoryGrowth(None, None, None, 0, None, Fact("no-iterations"))
     settled = list(points[max(2, len(points) // 10) :])
-    if len(settled) < LEAST_POINTS:
-        few = Fact.of("few-iterations", count=len(points), needed=LEAST_POINTS + 2)
+    if len(settled) < MIN_POINTS:
+        few = Fact.of("few-iterations", count=len(points), needed=MIN_POINTS + 2)
         return MemoryGrowth(None, None, None, len(settled), None, few)
-    stride = -(-len(settled) // MOST_POINTS)
+    stride = -(-len(settled) // MAX_POINTS)
     thin = settled[::stride]
     value, low, high = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin]) or (
         0.0,
@@ -181,6 +181,6 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
     )
     if low is None:
         return MemoryGrowth(None, None, None, len(settled), None, Fact("iterations-not-apart"))
-    leak = low > LEAST_LEAK
+    leak = low > MIN_LEAK_BYTES
     seen = settled[-1][0] - settled[0][0] + 1
     return MemoryGrowth(value, low, high, seen, leak, Fact("keeps-growing" if leak else "keeps-its-size"))

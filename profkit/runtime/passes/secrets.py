@@ -207,7 +207,7 @@ _IN_NAMES: tuple[str, ...] = (
     "pass", "token", "secret", "key", "pw", "cred", "auth", "bearer", "jwt", "otp", "pin", "phrase", "mnemonic",
     "cookie", "hmac", "signature", "session", "login", "code", "sas", "private-lines",
 )  # fmt: skip
-LEAST_ANYWHERE = 6  # characters of a value that is hidden wherever it stands
+MIN_CHARACTERS_ANYWHERE = 6  # of a value that is hidden wherever it occurs
 
 
 @functools.lru_cache(maxsize=4096)
@@ -446,7 +446,7 @@ def _hide_in(value: Any, secrets: Sequence[str]) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             if secret in value:
-                short = len(secret) < LEAST_ANYWHERE
+                short = len(secret) < MIN_CHARACTERS_ANYWHERE
                 value = hide_secrets(value, lambda _: HIDDEN) if short else value.replace(secret, HIDDEN)
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

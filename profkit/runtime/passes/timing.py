@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from profkit.core import statistics
 from profkit.core.types import Fact, SampleSet
-from profkit.runtime.passes.processor import MOST_WAITING, ProcessorWatch, ReferenceLoop
+from profkit.runtime.passes.processor import MAX_WAITING_SHARE, ProcessorWatch, ReferenceLoop
 
 if TYPE_CHECKING:
     from profkit.runtime.passes.device_samples import DeviceState, DeviceWatch
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 # One sample lasts at least this. A clock reading costs 0.05 µs (Linux) to 0.1 µs (Windows): 1 ms keeps that
 # below 0.02 %. Longer samples (pyperf's 100 ms) only average in what a median of many short ones throws out.
 SAMPLE_SECONDS = 1e-3
-MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
+MAX_SAMPLES = 10_000  # in one budget: samples get longer instead
 HOPELESS = 2  # times the samples that a first look takes: so long it is hoped for samples that did not wait
 ALWAYS_WAITED = Fact("nearly-every-sample-waited-for-a-processor")
-OFTEN_WAITED = Fact("most-samples-waited-for-a-processor")
-LEAST_FREE = 0.05  # of all samples did not wait: with fewer, waiting is all there is
+WAITED_IN_MOST_SAMPLES = Fact("most-samples-waited-for-a-processor")
+MIN_FREE_SHARE = 0.05  # of samples that did not wait for a processor; with fewer, the times show only waiting
 MUCH_FREE = 0.5  # with more the others are not worth a word
 
 
@@ -53,7 +53,7 @@ class TimedCalls:
             fn()
         wait()
         seconds = perf_counter() - begin
-        self.waited = watch is not None and watch.longest_wait() > MOST_WAITING * seconds
+        self.waited = watch is not None and watch.longest_wait() > MAX_WAITING_SHARE * seconds
         return seconds / self.loops
 
 
@@ -92,7 +92,7 @@ class _SampleLog:
 
     @property
     def always_waits(self) -> bool:
-        return self.waiting > 1 - LEAST_FREE
+        return self.waiting > 1 - MIN_FREE_SHARE
 
     def kept(self) -> list[tuple[float, bool, DeviceState | None]]:
         """Return the samples that count: without those of a waiting process, or of a device that slowed down."""
@@ -133,7 +133,7 @@ def time_calls(
     out. With a reference loop (`calls.reference`) that is timed between them.
     """
     begin = perf_counter()
-    least = max(SAMPLE_SECONDS, least, budget / MOST_SAMPLES)
+    least = max(SAMPLE_SECONDS, least, budget / MAX_SAMPLES)
     warm = [*before, *calibrate_loops(calls, least, budget / 4)]
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
@@ -165,7 +165,7 @@ def time_calls(
     if not log.samples:
         log.samples.append((warm.pop(), False, None))
     samples, assessment = [seconds for seconds, _, _ in log.kept()], assess()
-    often = (OFTEN_WAITED,) if log.waiting > 1 - MUCH_FREE else ()
+    often = (WAITED_IN_MOST_SAMPLES,) if log.waiting > 1 - MUCH_FREE else ()
     return SampleSet(
         seconds=tuple(samples[assessment.warmup :]),
         loops=calls.loops,
@@ -185,11 +185,11 @@ def time_calls(
 
 # Below 16 samples an autocorrelation cannot be told from noise, and 16 independent ones are asked for because
 # the interval's coverage falls to 60 % without that on AR(1) noise of 0.9.
-LEAST_SAMPLES = 16
-LEAST_INDEPENDENT = 15.5
+MIN_SAMPLES = 16
+MIN_INDEPENDENT_SAMPLES = 15.5
 SLOW_SIGMAS, SLOW_SHARE = 5.0, 0.05  # a first call is this far beyond the noise, and worth a word
 FEW_SAMPLES = 40  # runs of one mode are often 20 long (a page's placement, a clock step): two of them
-MOST_HIDDEN = 0.6  # of the precision asked: what an undetected drift may still be worth
+MAX_HIDDEN_DRIFT = 0.6  # share of the requested precision that an undetected drift may have
 DOUBTED_SAMPLES = 96  # with more, a drift of the size of the interval shows by itself
 LOOK_GROWTH = 1.41  # every look is one more chance to stop by chance: twice as many samples, two looks
 # Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
@@ -219,7 +219,9 @@ def assess_samples(samples: Sequence[float], precision: float, *, doubt: bool = 
     bounds = statistics.median_interval(steady)
     half = statistics.relative_half_width(steady)
     precise = half is not None and half <= precision
-    believable = len(steady) >= LEAST_SAMPLES and bounds is not None and bounds.effective >= LEAST_INDEPENDENT
+    believable = (
+        len(steady) >= MIN_SAMPLES and bounds is not None and bounds.effective >= MIN_INDEPENDENT_SAMPLES
+    )
     settled = start is not None and not (doubt and _may_hide_drift(steady, precision))
     return SampleAssessment(warmup, start is not None, precise, precise and believable and settled)
 
@@ -254,7 +256,7 @@ def sample_until(
         assessment = assess(samples)
         if assessment.done:
             break
-        ask = max(LEAST_SAMPLES, len(samples) + 1, int(len(samples) * LOOK_GROWTH))
+        ask = max(MIN_SAMPLES, len(samples) + 1, int(len(samples) * LOOK_GROWTH))
         after_look()
         now = perf_counter()
     return samples
@@ -262,7 +264,7 @@ def sample_until(
 
 def first_sample_count(sample_seconds: float, budget: float) -> int:
     """Return how many samples of that length there should be before it is worth asking."""
-    return max(LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
+    return max(MIN_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
 
 
 def _count_slow_start(samples: Sequence[float]) -> int:
@@ -284,7 +286,7 @@ def _may_hide_drift(steady: Sequence[float], precision: float) -> bool:
     if len(steady) >= DOUBTED_SAMPLES:
         return False
     bound = statistics.drift_bound(steady)
-    return len(steady) < FEW_SAMPLES or (bound is not None and bound > precision * MOST_HIDDEN)
+    return len(steady) < FEW_SAMPLES or (bound is not None and bound > precision * MAX_HIDDEN_DRIFT)
 
 
 def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:
@@ -293,5 +295,5 @@ def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget
     Ask on a geometric schedule, not after each sample.
     """
     return elapsed >= budget or (
-        len(samples) >= LEAST_SAMPLES and assess_samples(samples, precision, doubt=False).done
+        len(samples) >= MIN_SAMPLES and assess_samples(samples, precision, doubt=False).done
     )

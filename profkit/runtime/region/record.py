@@ -16,7 +16,7 @@ from profkit.core.types import Fact, SampleSet
 
 SCHEMA = "profkit.region/2"
 # A record of 65,536 samples has 2 MB: more than this is something else
-MOST_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def test_iterations_of_a_loop_are_timed_by_eighths_and_a_disturbed_one_changes_n
         many.count(sys._getframe())
         at[0] += 1 if k < 50_000 else 3
     assert many.row()[-1] == pytest.approx([1, 1, 1, 1, 3, 3, 3, 3])
-    assert len(many.marks) < line_counts.MOST_MARKS
+    assert len(many.marks) < line_counts.MAX_MARKS
     few = line_counts._Line({**ROW_OF, "loop": True})
     for _ in range(8):
         few.count(sys._getframe())
@@ -269,7 +269,7 @@ def test_what_imports_call_does_not_end_the_count_of_what_comes_after(
     (tmp_path / "many_calls.py").write_text("def g(k): return k\nx = sum(map(g, range(5000)))\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(line_counts, "FREE", 0.003)
-    monkeypatch.setattr(line_counts, "MOST_SHARE", 0.0)
+    monkeypatch.setattr(line_counts, "MAX_COUNTING_SHARE", 0.0)
     code = compile("import many_calls\ndef f(): pass\nfor k in range(9): f()\n", "work.py", "exec")
     assert [row[3] for row in counter(code, {2: "f"})["rows"]] == [9]
     monkeypatch.delitem(sys.modules, "many_calls")

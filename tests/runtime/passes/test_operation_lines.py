@@ -106,7 +106,7 @@ def test_a_loop_on_the_cpu_says_nothing_of_the_lines_that_use_the_gpu_later(
     lines: OperationLines, traced: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Data is prepared on the CPU after CUDA began: the program has not repeated itself on the GPU yet."""
-    monkeypatch.setattr(operation_lines, "MOST_UNCHANGED", 20)
+    monkeypatch.setattr(operation_lines, "MAX_UNCHANGED_CALLS", 20)
     for _ in range(50):
         torch.ones(2)
     traced.written.clear()

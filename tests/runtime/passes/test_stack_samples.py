@@ -461,7 +461,7 @@ COLLECTING = """
 import gc, sys, time
 from profkit.runtime.passes.host import samples, values
 samples.PAUSE = samples.FIRST_PAUSE = 2e-4
-samples.COST_SHARE, samples.SHORT_SWITCH, values.MOST_LOOKS = 100.0, 1e-6, 10**9
+samples.COST_SHARE, samples.SHORT_SWITCH, values.MAX_LOOKS = 100.0, 1e-6, 10**9
 class Node:
     def __init__(self): self.itself = self
     def __del__(self): pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from profkit.runtime.passes.host import waits
-from profkit.runtime.passes.host.waits import MOST_ROWS, Stretches
+from profkit.runtime.passes.host.waits import MAX_ROWS, Stretches
 
 
 def closed(*steps: tuple[float, int, str, int, float]) -> list[list[Any]]:
@@ -55,7 +55,7 @@ def test_what_the_system_does_not_tell_is_not_said_to_be_a_wait_for_a_processor(
 
 def test_rows_are_bounded_between_two_writes() -> None:
     made = Stretches()
-    for number in range(3 * MOST_ROWS):
+    for number in range(3 * MAX_ROWS):
         made.add(0, number, "", 0.01, 0.01)
         made.close((number + 1) * 0.01)
-    assert len(made.taken({})) == MOST_ROWS
+    assert len(made.taken({})) == MAX_ROWS

@@ -14,7 +14,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Fact, SampleSet
 from profkit.runtime.passes import timing
 from profkit.runtime.passes.benchmark import BenchmarkResult
-from profkit.runtime.passes.processor import MOST_WAITING, ProcessorWatch
+from profkit.runtime.passes.processor import MAX_WAITING_SHARE, ProcessorWatch
 from profkit.runtime.passes.read import judge_growth, read_tracemalloc, region_timings
 from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes
 
@@ -194,7 +194,7 @@ def test_on_a_busy_machine_the_time_is_that_of_the_samples_that_had_a_processor(
     samples = timed(BusyMachine(monkeypatch, lambda number: number % 10 != 0))
     assert max(samples.seconds) < 1.01 * TRUE
     assert samples.loops >= 64  # so many make a sample of a millisecond: the disturbed ones did not decide it
-    assert samples.remarks == (timing.OFTEN_WAITED,)
+    assert samples.remarks == (timing.WAITED_IN_MOST_SAMPLES,)
 
 
 def test_where_the_waiting_never_ends_the_result_says_so_and_is_not_called_precise(
@@ -242,4 +242,4 @@ def test_what_one_thread_waited_counts_against_the_time_of_the_sample(
     after: dict[int, tuple[int, int]],
     waited: bool,
 ) -> None:
-    assert (counted(monkeypatch, before, after).longest_wait() > MOST_WAITING * 0.01) is waited
+    assert (counted(monkeypatch, before, after).longest_wait() > MAX_WAITING_SHARE * 0.01) is waited

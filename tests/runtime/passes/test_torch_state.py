@@ -70,7 +70,7 @@ def test_what_is_held_is_noted_at_times_that_grow_apart(monkeypatch: pytest.Monk
     for number in range(60_000):
         now["at"] = number / 1000
         memory.look_now_and_then()
-    assert torch_state.MOST_HELD / 2 <= len(memory.course) <= torch_state.MOST_HELD + 1
+    assert torch_state.MAX_HELD / 2 <= len(memory.course) <= torch_state.MAX_HELD + 1
     assert memory.course[0] == [0.0, MIB, 4 * MIB]
     assert memory.course[-1][0] == pytest.approx(60.0, abs=0.5)
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from profkit.runtime.passes.host.compilers.xla_schedule import (
-    MOST_SCHEDULED,
+    MAX_INSTRUCTIONS,
     schedule_of_module,
     schedule_rows,
 )
@@ -199,7 +199,7 @@ def test_sizes_that_no_memory_has_and_calls_in_a_circle_end() -> None:
 
 
 def test_a_long_module_is_told_whole_or_not_at_all_and_soon() -> None:
-    fusions = "".join(FUSION.replace("add_fusion.1", f"f_fusion.{n}") for n in range(MOST_SCHEDULED + 1))
+    fusions = "".join(FUSION.replace("add_fusion.1", f"f_fusion.{n}") for n in range(MAX_INSTRUCTIONS + 1))
     many = f"{HEAD}{BODY}ENTRY %main (a: f32[1]) -> f32[] {{\n{fusions}}}\n"
     few = f"{HEAD}{BODY}ENTRY %main (a: f32[1]) -> f32[] {{\n{FUSION}}}\n"
     begun = time.monotonic()

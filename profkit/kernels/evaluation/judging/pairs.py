@@ -38,7 +38,7 @@ from profkit.kernels.evaluation.candidate.devices import BatchLimits
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.kernels.operations.definitions import FactError
-from profkit.runtime.passes.processor import MOST_WAITING
+from profkit.runtime.passes.processor import MAX_WAITING_SHARE
 
 EMPTY_BATCHES = 7
 SHORTEST_GATED = 6e-4  # seconds of a batch: beside it what a process may pretend is within the floor
@@ -234,7 +234,7 @@ class PairedBatches:
                     seconds, addresses = process.run_slots(self._count * self._call.outputs)
             self.whole[process].append((seconds, process.cpu_seconds() - busy))
             waited |= self._watches[process].longest_wait(process.pid) > max(
-                SLICE_SECONDS, MOST_WAITING * seconds
+                SLICE_SECONDS, MAX_WAITING_SHARE * seconds
             )
             times[process] = max(seconds - self._empty, seconds / 50) / self._count
             if process is self._candidate:

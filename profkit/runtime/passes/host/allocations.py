@@ -20,8 +20,8 @@ from .raises import RaiseCounter
 from .session import fact, is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/2"
-MOST_POINTS = 2048  # then every second one is dropped and the stride doubled
-MOST_LINES = 50
+MAX_POINTS = 2048  # then every second one is dropped and the stride doubled
+MAX_LINES = 50
 SNAPSHOT_GROWTH = 1.5  # one of a million blocks takes seconds, so that there are few of them
 # Less than this left at the program's end: what the region held is gone, the older snapshot counts
 FREED_SHARE = 0.8
@@ -40,7 +40,7 @@ class AllocationTracer:
     def __init__(self, out: str) -> None:
         self._out = out
         self.notes: list[dict[str, object]] = []
-        self._points = array("q", bytes(16 * MOST_POINTS))  # iteration, bytes; made before tracing begins
+        self._points = array("q", bytes(16 * MAX_POINTS))  # iteration, bytes; made before tracing begins
         self._count, self._stride, self._seen = 0, 1, 0
         self._entries, self._iterations_given = 0, False
         self._depth = 0
@@ -193,7 +193,7 @@ class AllocationTracer:
             self._base, self._base_at = None, self._seen
             self._base = self._snapshot()
         dear = self._collect_seconds > 1 and self._collect_seconds > COLLECT_SHARE * (begin - self._begin)
-        if self._count == MOST_POINTS or (dear and self._count > 64):
+        if self._count == MAX_POINTS or (dear and self._count > 64):
             self._thin()
 
     def _thin(self) -> None:
@@ -247,7 +247,7 @@ def _find_growth(before: LineSizes, after: LineSizes) -> LineSizes:
 
 
 def _largest_lines(lines: LineSizes) -> list[dict[str, object]]:
-    ordered = sorted(lines, key=lambda entry: -entry[2])[:MOST_LINES]
+    ordered = sorted(lines, key=lambda entry: -entry[2])[:MAX_LINES]
     return [
         {"file": os.fspath(file), "line": line, "size": size, "count": count}
         for file, line, size, count in ordered

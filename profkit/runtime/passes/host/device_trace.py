@@ -39,7 +39,7 @@ from .own_library import is_foreign
 from .session import fact, told
 
 NO_CUDA = "the program did not use CUDA through torch, so torch's profiler saw nothing"
-MOST_MARKS = 20_000  # entries of regions; later ones are not marked
+MAX_MARKS = 20_000  # entries of regions; later ones are not marked
 DOMAIN = "profkit"
 
 
@@ -71,7 +71,7 @@ class TorchTracer:
     def exit(self, name: str) -> None:
         """End the region, once its own work is done."""
         _wait_for_devices()
-        if len(self._marks) < MOST_MARKS:
+        if len(self._marks) < MAX_MARKS:
             self._marks.append((name, self._entered, time.time_ns()))
 
     def forget(self) -> None:
@@ -168,17 +168,17 @@ def _wait_for_devices() -> None:
 # ------------------------------------------------------------ JAX
 
 SECONDS = 2.0  # of a window after the last compilation, where the plan says nothing else
-MOST_TIMES = 4  # as long at most, where one compilation follows the other
-MOST_WINDOWS = 6
+MAX_WINDOW_RATIO = 4  # a window is at most this many times as long, where one compilation follows the other
+MAX_WINDOWS = 6
 # A step that takes long to compile is what the program is about: it has a window also after those of its set-up, of
 # which a large model has as many as it has layers of other shapes. Beyond some what tracing costs bounds these.
-LONG_COMPILATION, MOST_AFTER_LONG = 1.0, 4  # seconds, and windows
-MOST_WHILE_CHEAP, MOST_SWITCHING = (
-    24,
-    0.1,
-)  # windows, while they cost that share of the time since JAX was imported
+LONG_COMPILATION, MAX_WINDOWS_AFTER_LONG = 1.0, 4  # seconds, and windows
+MAX_WINDOWS_WHILE_CHEAP = (
+    24  # while opening and closing windows takes less than this share of the time since JAX
+)
+MAX_SWITCHING_SHARE = 0.1  # was imported
 EACH = 0.05  # seconds between two looks at the clock
-MOST_KERNELS = 1000  # whose lines are said
+MAX_KERNELS = 1000  # whose lines are reported
 REGION = "profkit:"
 NO_JAX = "the program compiled nothing with JAX, so jax.profiler saw nothing"
 OF_THE_PROGRAM = "the program uses jax.profiler itself, which allows no other trace beside it"
@@ -255,7 +255,7 @@ class JaxTracer:
                     add_to_file(self._out, windows=left)
                 self._keep_programs()
                 rows = kernel_rows(list(self._programs.values()), is_foreign)
-                rows["kernels"] = rows["kernels"][:MOST_KERNELS]
+                rows["kernels"] = rows["kernels"][:MAX_KERNELS]
                 add_to_file(self._out, **rows)
             return
         self._why = self._why or NO_JAX
@@ -301,10 +301,10 @@ class JaxTracer:
             self._why = self._why or OF_ANOTHER_THREAD
             return
         self._compiled = now = time.monotonic()
-        most = MOST_WINDOWS
+        most = MAX_WINDOWS
         if seconds >= LONG_COMPILATION:
-            cheap = self._switching <= MOST_SWITCHING * (now - self._since)
-            most += MOST_WHILE_CHEAP if cheap else MOST_AFTER_LONG
+            cheap = self._switching <= MAX_SWITCHING_SHARE * (now - self._since)
+            most += MAX_WINDOWS_WHILE_CHEAP if cheap else MAX_WINDOWS_AFTER_LONG
         if self._open and now > self._opened + self._seconds and self._windows < most:
             self._end()  # of what was before, set-up most of all
         self._begin(most)
@@ -324,7 +324,7 @@ class JaxTracer:
             if self._kept_at < self._compiled:
                 self._keep_programs()
             quiet = now > max(self._compiled, self._opened) + self._seconds and not self._regions
-            if quiet or now > self._opened + MOST_TIMES * self._seconds:
+            if quiet or now > self._opened + MAX_WINDOW_RATIO * self._seconds:
                 name = os.path.basename(self._open)
                 self._end()
                 self._left[name] = time.monotonic()
@@ -339,7 +339,7 @@ class JaxTracer:
             text = str(error).strip().split("\n")[0]
             self._why = f"jax.profiler cannot be used: {type(error).__name__}: {text}"
 
-    def _begin(self, most: int = MOST_WINDOWS) -> None:
+    def _begin(self, most: int = MAX_WINDOWS) -> None:
         """Open a window, if none is, and fewer than `most` were."""
         if self._open or self._ended or self._windows >= most:
             return
@@ -394,9 +394,9 @@ def _wait_for_arrays() -> None:
 # came after the first million events was lost.
 PROCESSOR = "cpu"  # as JAX calls it
 FIRST_SECONDS, LONGEST_SECONDS, LONGER = 0.05, 1.0, 4.0
-MOST_ON_CPU = 8
-MOST_MEMORY = 16 << 20  # bytes by which the process may grow in a window: some 100,000 events
-QUICK, MOST_WRITING = 0.1, 0.4  # seconds: to write one window, and all
+MAX_WINDOWS_ON_CPU = 8
+MAX_GROWTH_BYTES = 16 << 20  # bytes by which the process may grow in a window: some 100,000 events
+QUICK_WRITE_SECONDS, MAX_WRITING_SECONDS = 0.1, 0.4  # seconds: to write one window, and all
 
 
 class XlaWindow(JaxTracer):
@@ -436,8 +436,13 @@ class XlaWindow(JaxTracer):
                 self._keep_programs()
                 add_to_file(self._out, xla=operation_lines(list(self._programs.values()), is_foreign))
 
-    def _begin(self, most: int = MOST_WINDOWS) -> None:  # noqa: ARG002
-        if self._windows >= MOST_ON_CPU or self._writing > MOST_WRITING or self._open or self._ended:
+    def _begin(self, most: int = MAX_WINDOWS) -> None:  # noqa: ARG002
+        if (
+            self._windows >= MAX_WINDOWS_ON_CPU
+            or self._writing > MAX_WRITING_SECONDS
+            or self._open
+            or self._ended
+        ):
             return
         with self._saying_why():
             jax: Any = sys.modules["jax"]
@@ -456,7 +461,7 @@ class XlaWindow(JaxTracer):
             super()._end()
         took = time.monotonic() - begun
         self._writing += took
-        if took < QUICK:
+        if took < QUICK_WRITE_SECONDS:
             self._seconds = min(LONGEST_SECONDS, LONGER * self._seconds)
 
     def _look_at_clock(self, _: object) -> int:
@@ -466,8 +471,8 @@ class XlaWindow(JaxTracer):
             if self._kept_at < self._compiled:
                 self._keep_programs()
             quiet = now > max(self._compiled, self._opened) + self._seconds
-            full = _memory() > self._memory + MOST_MEMORY
-            if full or quiet or now > self._opened + MOST_TIMES * self._seconds:
+            full = _memory() > self._memory + MAX_GROWTH_BYTES
+            if full or quiet or now > self._opened + MAX_WINDOW_RATIO * self._seconds:
                 last = full or self._seconds >= LONGEST_SECONDS
                 self._end()
                 if not last:

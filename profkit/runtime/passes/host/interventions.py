@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 # The first generation is collected about a hundred times less often than by default (docs/insights.md).
 COLLECTOR_THRESHOLDS = (200_000, 10, 100)
 OUTPUT_BUFFER = 1 << 20  # bytes
-MOST_RESULTS = 100_000  # that a memoised function keeps
+MAX_RESULTS = 100_000  # that a memoised function keeps
 CHECKED = 16  # of so many answers from memory one is computed again, and compared
-MOST_WORKERS = 4
+MAX_WORKERS = 4
 # Flags of generators, coroutines and asynchronous generators (inspect.CO_GENERATOR and its like): what these return can
 # be used once.
 _USED_ONCE = 0x20 | 0x80 | 0x200
@@ -150,7 +150,7 @@ class _Memory:
             self._given_up = True
         if not known or self._given_up:
             result = self._function(*arguments, **named)
-            if not self._given_up and len(self._results) < MOST_RESULTS:
+            if not self._given_up and len(self._results) < MAX_RESULTS:
                 self._results[key] = result
             return result
         self.counts["known"] += 1
@@ -188,7 +188,7 @@ def _load_beside() -> None:
         def initialise(self: Any, *args: Any, **named: Any) -> None:
             # By place only the data set is given in practice; workers by place are left as they are.
             if len(args) < 6 and not named.get("num_workers"):
-                named["num_workers"] = min(MOST_WORKERS, _processors())
+                named["num_workers"] = min(MAX_WORKERS, _processors())
                 named.setdefault("persistent_workers", True)
                 named.setdefault("pin_memory", True)
                 _held["loader"] = _held.get("loader", 0) + 1

@@ -24,7 +24,7 @@ from typing import Any
 
 from .session import fact
 
-MOST_SHARE = 0.05  # of the time so far, that counting may take
+MAX_COUNTING_SHARE = 0.05  # of the time so far that counting may take
 FREE = 0.02  # seconds that it may take in any case: a short program is counted whole
 # The same while modules are imported, under sys.settrace: NumPy makes 50,000 calls, torch ten times as many.
 IMPORTS = 1.0
@@ -32,9 +32,9 @@ IMPORTS = 1.0
 # which sys.settrace copies before and after.
 CALL, LINE, VARIABLE = 1.5e-6, 1.3e-6, 0.03e-6
 EACH = 256  # events between two looks at what it took
-MOST_MARKS = 8192  # times of a loop's iterations that are kept; of more each second one
-OFTEN, MOST_LOOKS = 61, 200  # at the names of a line: each of so many executions, and all together
-MOST_FORMS = 6  # of one name that are told apart
+MAX_MARKS = 8192  # kept times of a loop's iterations; beyond it, every second one is dropped
+LOOK_INTERVAL, MAX_LOOKS = 61, 200  # at the names of a line: executions between two looks, and looks in all
+MAX_FORMS = 6  # distinguished for one name
 PARTS = 8  # of a loop's iterations, whose times are told
 ENDED, ELSEWHERE = "lines-ended", "lines-traced-elsewhere"  # codes of facts
 _RESUME = opmap.get("RESUME", -1)  # 3.11: what comes before it is no part of a line
@@ -68,11 +68,15 @@ class _Line:
         seen = self.seen
         if self.wanted["loop"] and seen % self.stride == 0:
             self.marks.append(perf_counter())
-            if len(self.marks) >= MOST_MARKS:
+            if len(self.marks) >= MAX_MARKS:
                 self.marks = self.marks[1::2]
                 self.stride *= 2
         # Seldom, and not only at even ones: what two things take in turn is seen of both.
-        if (seen & (seen - 1) == 0 or seen % OFTEN == 0) and self.looks < MOST_LOOKS and self.wanted["names"]:
+        if (
+            (seen & (seen - 1) == 0 or seen % LOOK_INTERVAL == 0)
+            and self.looks < MAX_LOOKS
+            and self.wanted["names"]
+        ):
             self._look(frame)
 
     def _look(self, frame: FrameType) -> None:
@@ -84,7 +88,7 @@ class _Line:
             except Exception:  # an error here would be the program's
                 form = ""
             forms = self.forms.setdefault("".join(path), [])
-            if form not in forms and len(forms) < MOST_FORMS:
+            if form not in forms and len(forms) < MAX_FORMS:
                 forms.append(form)
         if _MONITORING is not None and sys.version_info < (3, 13) and frame.f_code.co_flags & _OPTIMIZED:
             known.clear()  # a copy that the frame keeps; under sys.settrace it is written back
@@ -240,7 +244,7 @@ class LineCounter:
         counted = [one for one in list(self._codes.values()) if one is not None]
         lines = sum(one.events * one.cost for one in counted)
         calls = self._calls * CALL
-        cheap = lines + calls <= FREE + MOST_SHARE * (perf_counter() - self._begun)
+        cheap = lines + calls <= FREE + MAX_COUNTING_SHARE * (perf_counter() - self._begun)
         if cheap and self._import_calls * CALL <= IMPORTS:
             return
         most = max(counted, key=lambda one: one.events * one.cost, default=None)

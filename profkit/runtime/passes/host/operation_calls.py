@@ -20,7 +20,7 @@ from .everywhere import call_after_import
 from .session import write_atomically
 
 VARIABLE = "PROFKIT_OPERATION_CALLS"  # the folder of the files
-MOST_FORMS = 200_000  # of calls; more are not counted
+MAX_FORMS = 200_000  # of calls; more are not counted
 # Types that the notation has words for.
 _DTYPES = {
     "bfloat16", "float64", "float32", "float16", "complex32", "complex64", "complex128",
@@ -100,7 +100,7 @@ class OperationCalls:
                         )
                         if key in counts:
                             counts[key] += 1
-                        elif len(counts) < MOST_FORMS:
+                        elif len(counts) < MAX_FORMS:
                             counts[key], first_numbers[key] = 1, numbers
                     except (TypeError, RuntimeError):
                         pass  # an argument that no trace has a word for, or without storage

@@ -21,7 +21,7 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any
 
-from .compilers import MOST_ROWS, CompilerLog, add_to_file
+from .compilers import MAX_ROWS, CompilerLog, add_to_file
 from .operation_values import PaddedColumns, values_text
 from .own_library import is_foreign, is_own
 from .torch_state import DeviceMemory
@@ -29,8 +29,8 @@ from .torch_state import DeviceMemory
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 PREFIX = "profkit-at "
 BELOW = "\t"  # between the line of the program, that of a package, and what the call is given
-MOST_UNCHANGED = 12_000  # calls for the GPU without a new line: the program repeats itself
-MOST_CALLS = 100_000
+MAX_UNCHANGED_CALLS = 12_000  # calls for the GPU without a new line: the program repeats itself
+MAX_CALLS = 100_000
 CHECK_EACH = 7  # calls: no multiple of those in a step
 # Codes of facts: why it ends before its process does. `said` is what was raised.
 COMPILED, PROFILED, ELSEWHERE, RAISED = (
@@ -97,7 +97,7 @@ class OperationLines:
             said=self._said,
             memory=self._memory.end(),
             held=self._memory.course,
-            full=self._memory.when_full[:MOST_ROWS],
+            full=self._memory.when_full[:MAX_ROWS],
             checks=self._checks_on(),
             breaks=self._compiler.breaks(),
             recompiles=self._compiler.compiled_again(),
@@ -249,7 +249,7 @@ class OperationLines:
                     self._calls_on_gpu += _is_on_gpu(result) or any(map(_is_on_gpu, args[:1]))
                     self._look_at_memory()
                     self._look_at_checks()
-                    if self._calls_on_gpu - self._last_news > MOST_UNCHANGED or self._calls > MOST_CALLS:
+                    if self._calls_on_gpu - self._last_news > MAX_UNCHANGED_CALLS or self._calls > MAX_CALLS:
                         self._stop(None)
 
     def _line_text(self, frame: FrameType | None) -> str:

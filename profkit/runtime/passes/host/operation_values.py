@@ -80,9 +80,9 @@ _READERS: dict[str, _Reader] = {
 
 
 MOVES = ("to", "cuda")  # methods of a tensor that bring it to the device
-LEAST_COLUMNS, MOST_ELEMENTS = 16, 1 << 20  # of a matrix that is looked at
+MIN_COLUMNS, MAX_ELEMENTS = 16, 1 << 20  # of a matrix that is looked at
 ALL, THEN = 1000, 16  # matrices of a line that are looked at, and of how many one is after these
-MOST_LINES = 10
+MAX_LINES = 10
 
 
 class PaddedColumns:
@@ -105,7 +105,7 @@ class PaddedColumns:
         matrix = args[0]
         if matrix.device.type != "cpu" or matrix.dtype not in (torch.int64, torch.int32) or matrix.dim() != 2:
             return
-        if matrix.shape[1] < LEAST_COLUMNS or not 0 < matrix.numel() <= MOST_ELEMENTS:
+        if matrix.shape[1] < MIN_COLUMNS or not 0 < matrix.numel() <= MAX_ELEMENTS:
             return
         with suppress(Exception):
             line = place()
@@ -122,4 +122,4 @@ class PaddedColumns:
     def rows(self) -> list[list[object]]:
         """Return lines that bring padding to the device: place, looks, columns, padding columns; most first."""
         ranked = sorted(self._seen.items(), key=lambda item: -item[1][2])
-        return [[*place, *counts] for place, counts in ranked[:MOST_LINES] if counts[2]]
+        return [[*place, *counts] for place, counts in ranked[:MAX_LINES] if counts[2]]

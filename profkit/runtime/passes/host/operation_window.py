@@ -18,7 +18,7 @@ from .operation_lines import VARIABLE, OperationLines
 
 SECONDS = 1.0  # that the window is open
 AFTER, AFTER_CALLS = 0.5, 20  # seconds and calls of torch before: the first ones load and allocate
-MOST_CALLS = 1500  # in the window: to read some ten thousand events takes half a second
+MAX_CALLS = 1500  # in the window: to read some ten thousand events takes half a second
 
 
 @contextmanager
@@ -87,7 +87,7 @@ class OperationWindow(OperationLines):
             self._open_when_steady()
             return function(*args, **kwargs)
         result = super().call(function, args, kwargs)
-        if self._depth == 0 and (time.monotonic() > self._until or self._calls > MOST_CALLS):
+        if self._depth == 0 and (time.monotonic() > self._until or self._calls > MAX_CALLS):
             self._stop(None)
         return result
 

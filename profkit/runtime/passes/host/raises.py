@@ -12,9 +12,9 @@ from typing import Any
 
 from .own_library import is_own
 
-MOST_EVENTS = 200_000  # calls, returns and exceptions of the program's functions
-MOST_CALLS = 1_000_000  # of all functions
-MOST_LINES, LEAST = 10, 100  # that are told, and exceptions of each
+MAX_EVENTS = 200_000  # calls, returns and exceptions of the program's functions
+MAX_CALLS = 1_000_000  # of all functions
+MAX_LINES, MIN_EXCEPTIONS = 10, 100  # that are reported, and exceptions at each
 _ENDS = (StopIteration, StopAsyncIteration, GeneratorExit)  # how a loop ends
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 
@@ -23,7 +23,7 @@ class RaiseCounter:
     """Of the thread that starts it; not where the program or another tool traces."""
 
     def __init__(self) -> None:
-        self._events, self._calls = MOST_EVENTS, MOST_CALLS
+        self._events, self._calls = MAX_EVENTS, MAX_CALLS
         self._functions: dict[int, tuple[CodeType, list[int]] | None] = {}  # None: not of the program
         self._raised: dict[tuple[int, int, str], int] = {}
 
@@ -40,9 +40,9 @@ class RaiseCounter:
     def rows(self) -> list[list[object]]:
         """Return function, file, line, exception, its number, and the function's calls, the most frequent first."""
         found = []
-        for (key, line, kind), count in sorted(self._raised.items(), key=lambda item: -item[1])[:MOST_LINES]:
+        for (key, line, kind), count in sorted(self._raised.items(), key=lambda item: -item[1])[:MAX_LINES]:
             known = self._functions[key]
-            if known is not None and count >= LEAST:
+            if known is not None and count >= MIN_EXCEPTIONS:
                 code, calls = known
                 name = getattr(code, "co_qualname", code.co_name)
                 found.append([name, code.co_filename, line, kind, count, calls[0]])

@@ -54,7 +54,7 @@ COST_SHARE, EARLY_COST_SHARE, COST_WEIGHT = 0.02, 0.04, 0.1
 DEEP, DEEP_COST = 100, 3.0
 # Of the time: a program that ran for as long has all of these samples, since those that come while it waits hold nobody
 # up; one that mostly waits has half of them at least, and of a hundred idle processes ours takes no more.
-MOSTLY_RUNNING, LEAST_SAMPLED = 0.5, 0.5
+RUNNING_SHARE, MIN_SAMPLED_SHARE = 0.5, 0.5
 # Seconds that our thread waits for the interpreter's lock until it asks for it: after the usual 5 ms it would meet most
 # programs at a call that gives the lock away by itself. Not where several threads compute at a time, since they would
 # change places as often; a server and its client in one process take turns. OTHERS: processor time of all threads but
@@ -93,15 +93,15 @@ COLLECTS_AT_ONCE = sys.version_info < (3, 12)
 # hundred for each time that the program has run e times as long.
 STRETCH, STRETCH_SHARE = 0.01, 0.0025
 # Of a run that perf samples as well it is kept when each stack was seen, so many times: samples of both are joined.
-MOMENTS, MOST_MOMENTS = "PROFKIT_MOMENTS", 60_000
+MOMENTS, MAX_MOMENTS = "PROFKIT_MOMENTS", 60_000
 LOOK_EARLY = 0.8  # of a pause: a sample that comes a little sooner looks, too
-MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
-MOST_FUNCTIONS = 20_000
-MOST_THREADS = 64  # told apart; a program may start one for each task
-MOST_CALLS = 20
+MAX_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
+MAX_FUNCTIONS = 20_000
+MAX_THREADS = 64  # shown separately; a program may start one for each task
+MAX_RECURSIVE_CALLS = 20
 CERTAIN = ("sleep", "network", "child", "sync")  # kinds of waits
-MOST_WAITERS = 9  # threads that are asked what they wait for
-MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
+MAX_WAITING_THREADS = 9  # threads whose reason for waiting is read
+MAX_FAILURES = 5  # consecutive samples or writes that failed, for example because of a full disk
 ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
 # numbers of frames: the import system, and what came after the bounds; REST is a node, too
 IMPORT, REST = 0, 1
@@ -181,7 +181,7 @@ class StackSampler:
         self._held = HeldLoop()  # the main thread's event loop
         self._stretch = Stretches()
         self._moments: list[list[int]] = []  # thread, stack and time
-        self._more_moments = MOST_MOMENTS if os.environ.get(MOMENTS) else 0
+        self._more_moments = MAX_MOMENTS if os.environ.get(MOMENTS) else 0
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
         self._collected_lines = CollectedLines()
@@ -290,7 +290,7 @@ class StackSampler:
                 except Exception as error:  # the program comes first
                     self._failures += 1
                     self._failed = f"{type(error).__name__}: {error}"[:200]
-                    if self._failures > MOST_FAILURES:
+                    if self._failures > MAX_FAILURES:
                         self._generation = None
                         return
                 ended = thread_time()
@@ -323,7 +323,7 @@ class StackSampler:
             enough = PAUSE / EARLY_PAUSE
         longest = min(PAUSE, EARLY_PAUSE * enough)
         early = max(FIRST_PAUSE, min(longest, EARLY * (perf_counter() - self._begun)))
-        sampled = max(LEAST_SAMPLED, min(1.0, self._running / MOSTLY_RUNNING))
+        sampled = max(MIN_SAMPLED_SHARE, min(1.0, self._running / RUNNING_SHARE))
         return max(early, usual / sampled / max(COST_SHARE, EARLY_COST_SHARE / enough))
 
     def _uncollected(self, look: Callable[[], None]) -> None:
@@ -490,7 +490,7 @@ class StackSampler:
             elif function is not None and function.values is not None:
                 function.values.look(frame)
                 outer = frame.f_back
-                for _ in range(MOST_CALLS):  # of itself: a recursion has its arguments on the stack
+                for _ in range(MAX_RECURSIVE_CALLS):  # of itself: a recursion has its arguments on the stack
                     if outer is None or outer.f_code is not frame.f_code:
                         break
                     function.values.look(outer)
@@ -518,7 +518,7 @@ class StackSampler:
         than `wall`, as between a look in time and a late one, is of the next sample: together they hold all of it.
         """
         kind, ran = "", min(1.0, used / elapsed)
-        if state.number < MOST_WAITERS and state.clock is not None and ran < BUSY:
+        if state.number < MAX_WAITING_THREADS and state.clock is not None and ran < BUSY:
             kind = self._note_wait(state, native, wall, frame, certain=ran >= IDLE)
         if kind and ran >= IDLE:
             state.elsewhere += used
@@ -585,10 +585,10 @@ class StackSampler:
             sys.setswitchinterval(self._set)
 
     def _new_thread(self, native: int, name: str) -> _ThreadState:
-        number = min(self._thread_count, MOST_THREADS)
-        if self._thread_count <= MOST_THREADS:
-            self._news["threads"].append([number, name[:80] if number < MOST_THREADS else "[more threads]"])
-            if self._more_moments and native > 0 and number < MOST_THREADS:
+        number = min(self._thread_count, MAX_THREADS)
+        if self._thread_count <= MAX_THREADS:
+            self._news["threads"].append([number, name[:80] if number < MAX_THREADS else "[more threads]"])
+            if self._more_moments and native > 0 and number < MAX_THREADS:
                 self._news["natives"].append([number, native])
         self._thread_count += 1
         return _ThreadState(number, thread_clock(native) if self._clocks and native > 0 else None, 0.0)
@@ -647,7 +647,7 @@ class StackSampler:
         for number in reversed(numbers):
             child = nodes.get(node << _WIDTH | number)
             if child is None:
-                if len(nodes) >= MOST_NODES:
+                if len(nodes) >= MAX_NODES:
                     return REST
                 child = nodes[node << _WIDTH | number] = len(nodes) + REST + 1
                 self._news["nodes"].append([child, node, *self._places[number]])
@@ -655,7 +655,7 @@ class StackSampler:
         return node or REST
 
     def _add_function(self, code: CodeType) -> _Function:
-        if len(self._functions) >= MOST_FUNCTIONS:  # a program that makes code without end
+        if len(self._functions) >= MAX_FUNCTIONS:  # a program that makes code without end
             return _Function(code, REST, REST)
         number = len(self._functions) + len(FIXED)
         function = self._functions[id(code)] = _Function(code, number)
@@ -727,7 +727,7 @@ class StackSampler:
             append(self._out, b"\n" + json_text(line).encode() + b"\n")
         except OSError:  # said nowhere: this is in the program's own process, whose output is its own
             self._failures += 1
-            if self._failures > MOST_FAILURES:
+            if self._failures > MAX_FAILURES:
                 self._generation = None
             return
         self._header_written, self._failures = True, 0

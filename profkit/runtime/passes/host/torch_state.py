@@ -15,14 +15,12 @@ from time import perf_counter
 from typing import Any
 
 FIRST, SLOWER = 0.1, 1.3  # seconds until the first look, and how much longer it takes until each next one
-HELD_EVERY, MOST_HELD = (
-    0.02,
-    480,
-)  # seconds between two looks at how much is held; after so many, twice as long
+HELD_EVERY = 0.02  # seconds between two looks at how much memory is held
+MAX_HELD = 480  # looks that are kept; beyond it the interval is doubled
 LOOKS = 3  # at least, of which each found more
-LEAST_STEP, LEAST_GROWTH = 1 << 20, 16 << 20  # bytes between two looks, and between the first and the last
-MOST_BLOCKS = 200_000  # a look at more takes seconds
-MOST_ROWS = 10
+MIN_STEP_BYTES, MIN_GROWTH_BYTES = 1 << 20, 16 << 20  # between two looks, and between the first and the last
+MAX_BLOCKS = 200_000  # a look at more takes seconds
+MAX_ROWS = 10
 
 _Line = tuple[str, int, str]
 
@@ -82,15 +80,15 @@ class DeviceMemory:
             first, last = seen[0], seen[-1]
             growth = last[1] - first[1]
             steady = all(after[1] > before[1] for before, after in itertools.pairwise(seen))
-            if len(seen) >= LOOKS and growth >= LEAST_GROWTH and steady:
+            if len(seen) >= LOOKS and growth >= MIN_GROWTH_BYTES and steady:
                 rows.append((growth, [*line, len(seen), first[0], first[1], last[0], last[1], last[2]]))
-        return [row for _, row in sorted(rows, key=lambda one: -one[0])][:MOST_ROWS]
+        return [row for _, row in sorted(rows, key=lambda one: -one[0])][:MAX_ROWS]
 
     def _note_held(self, now: float) -> None:
         """Record how much the allocator holds; in a long run half as many looks are enough."""
         reserved = self._torch.cuda.memory_reserved()
         self.course.append([round(now - self._begun, 4), self._torch.cuda.memory_allocated(), reserved])
-        if len(self.course) > MOST_HELD:
+        if len(self.course) > MAX_HELD:
             del self.course[1::2]
             self._every *= 2
 
@@ -101,7 +99,7 @@ class DeviceMemory:
             return True
         self._held.append(torch.cuda.memory_allocated())
         last = self._held[-LOOKS:]
-        growing = all(after >= before + LEAST_STEP for before, after in itertools.pairwise(last))
+        growing = all(after >= before + MIN_STEP_BYTES for before, after in itertools.pairwise(last))
         if len(last) < LOOKS or not growing:
             self._looks.clear()
             return True
@@ -109,7 +107,7 @@ class DeviceMemory:
         blocks = sum(count for _, count in held.values())
         held.pop(("", 0, ""), None)
         self._looks.append((round(perf_counter() - self._begun, 3), held))
-        return blocks < MOST_BLOCKS
+        return blocks < MAX_BLOCKS
 
     def _held_by_line(self) -> dict[_Line, tuple[int, int]]:
         """Return the bytes and blocks allocated now, by line; those without a line belong to the backward pass."""

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any
 
-MOST_LOOKS = 400  # at the arguments of a function
+MAX_LOOKS = 400  # at the arguments of one function
 TYPE_LOOKS = 12  # at the types of its variables: the first few, then each tenth
-MOST_NAMES = 24
-MOST_TASKS = 256
+MAX_NAMES = 24
+MAX_TASKS = 256
 ONCE, TWICE = "[once]", "[twice]"  # among those of a library's function: how many arguments were met so often
 # Among the variables of a function with a cache; of one that is full, also how many results it keeps.
 CACHE_HITS, CACHE_MISSES, CACHE_FULL = "[cache hits]", "[cache misses]", "[cache full]"
@@ -55,7 +55,7 @@ class FunctionValues:
 
     def look(self, frame: FrameType) -> None:
         """Look at the variables of a frame of the function."""
-        if self.looks >= MOST_LOOKS:
+        if self.looks >= MAX_LOOKS:
             return
         self.looks += 1
         code, known = frame.f_code, frame.f_locals
@@ -68,7 +68,7 @@ class FunctionValues:
     def look_from_below(self, frame: FrameType) -> None:
         """Look at what the variables of a frame hold whose function has called another one of the program."""
         self.outer += 1
-        if self.outer > TYPE_LOOKS and (self.outer % 10 or self.outer > MOST_LOOKS):
+        if self.outer > TYPE_LOOKS and (self.outer % 10 or self.outer > MAX_LOOKS):
             return
         code, known = frame.f_code, frame.f_locals
         try:
@@ -80,7 +80,7 @@ class FunctionValues:
 
     def look_at_arguments(self, frame: FrameType) -> None:
         """Look at the arguments of one more call, whose frame is `frame`; a call that takes long counts once."""
-        if self.looks >= MOST_LOOKS or self.arguments is None:
+        if self.looks >= MAX_LOOKS or self.arguments is None:
             return
         code, known = frame.f_code, frame.f_locals
         try:
@@ -128,7 +128,7 @@ class FunctionValues:
         before = self.types.get(name)
         if before is not None and before[0] == told:
             before[1] = max(length, before[1])  # type: ignore[call-overload]
-        elif before is not None or len(self.types) < MOST_NAMES:
+        elif before is not None or len(self.types) < MAX_NAMES:
             self.types[name] = [told, length]
 
 
@@ -209,7 +209,7 @@ def awaited_frames(
     its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on). Where only a part of its time is sampled, it is the
     task `own` while that is suspended, and tasks that were there `before` do not count.
     """
-    references = list(getattr(loop_tasks, "data", ()))[:MOST_TASKS]
+    references = list(getattr(loop_tasks, "data", ()))[:MAX_TASKS]
     tasks = [task for task in [one() for one in references] if task is not None and not task.done()]
     if own is not None:
         tasks = [task for task in tasks if task is own or task.get_loop() is own.get_loop()]

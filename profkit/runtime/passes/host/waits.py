@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-MOST_LINES = 500  # at which the collector ran
+MAX_LINES = 500  # at which the collector ran
 # kind -> numbers of its calls: x86-64, and ARM of 64 bits
 _KINDS = {
     "sleep": ((35, 230), (101, 115)),  # nanosleep, clock_nanosleep
@@ -181,7 +181,7 @@ class CollectedLines:
                 break
             frame = frame.f_back
         place = (frame.f_code.co_filename, frame.f_lineno or 0) if frame is not None else ("", 0)
-        if place in self._seconds or len(self._seconds) < MOST_LINES:
+        if place in self._seconds or len(self._seconds) < MAX_LINES:
             self._seconds[place] = self._seconds.get(place, 0.0) + seconds
 
     def clear(self) -> None:
@@ -201,8 +201,8 @@ def follow_collector(call: Callable[[str, object], None]) -> None:
 
 # ------------------------------------------------------------ what an event loop waits for
 
-LEAST = 0.02  # seconds of one callback: a shorter one is how a loop works
-MOST_FILES, MOST_TIMERS = 64, 8
+MIN_CALLBACK_SECONDS = 0.02  # a shorter callback is normal for an event loop
+MAX_FILES, MAX_TIMERS = 64, 8
 _RUN = ("asyncio/events.py", "asyncio\\events.py")
 
 
@@ -214,7 +214,7 @@ class HeldLoop:
     def __init__(self) -> None:
         self._handle: Any = None  # a weak reference: an address is used again at once
         self._seconds: dict[int, float] = {}  # of this callback since it was seen first, by stack
-        # By stack: callbacks of LEAST or more, their seconds, and all in which something was ready.
+        # By stack: callbacks of MIN_CALLBACK_SECONDS or more, their seconds, and all in which something was ready.
         self.sums: dict[int, list[float]] = {}
 
     def look(self, frame: FrameType | None, node: int, wall: float) -> None:
@@ -232,7 +232,7 @@ class HeldLoop:
 
     def end(self) -> None:
         """Keep what the last callback took, where that was long."""
-        if self._seconds and sum(self._seconds.values()) >= LEAST:
+        if self._seconds and sum(self._seconds.values()) >= MIN_CALLBACK_SECONDS:
             most = max(self._seconds, key=lambda node: self._seconds[node])
             for node, seconds in self._seconds.items():
                 sums = self.sums.setdefault(node, [0, 0.0, 0.0])
@@ -269,7 +269,7 @@ def _callback_of(frame: FrameType | None) -> Any:
 def _is_awaited(loop: Any) -> bool:
     """Return whether another callback, a timer or a file is ready, and only the loop has no time for it."""
     try:
-        ready, timers = loop._ready, loop._scheduled[:MOST_TIMERS]
+        ready, timers = loop._ready, loop._scheduled[:MAX_TIMERS]
         if ready and not ready[0]._cancelled:
             return True
         now = loop.time()
@@ -282,7 +282,7 @@ def _is_awaited(loop: Any) -> bool:
 
 def _has_ready_file(selector: Any) -> bool:
     files = sys.modules["select"].poll()
-    for key in list(selector.get_map().values())[:MOST_FILES]:
+    for key in list(selector.get_map().values())[:MAX_FILES]:
         # selectors: EVENT_READ 1, EVENT_WRITE 2; poll: POLLIN 1, POLLOUT 4
         files.register(key.fd, (key.events & 1) | (key.events & 2) << 1)
     return bool(files.poll(0))
@@ -291,7 +291,7 @@ def _has_ready_file(selector: Any) -> bool:
 # ------------------------------------------------------------ what each thread did when
 
 RUNS, QUEUES, UNKNOWN = "run", "queue", "rest"  # beside the kinds of `waits`; the rest: short waits
-MOST_ROWS = 20_000  # rows between two writes
+MAX_ROWS = 20_000  # rows between two writes
 SAME = 0.95  # of a stretch: with more of it in one thing it is that
 
 
@@ -354,7 +354,7 @@ class Stretches:
                 row[2] += lasted  # it goes on
                 row[5] += round(seconds * 1e6)
                 self._last[thread] = row, now
-            elif len(self._rows) < MOST_ROWS:
+            elif len(self._rows) < MAX_ROWS:
                 row = [thread, begun, lasted, kind, int(node), round(seconds * 1e6)]
                 self._rows.append(row)
                 self._last.pop(thread, None)

@@ -1,13 +1,13 @@
 """What compilers did for a program: what torch.compile and JAX compiled again, graph breaks, what Triton tuned."""
 
 from .jax_compiler import JaxCompiler
-from .operations_file import MOST_ROWS, add_to_file
+from .operations_file import MAX_ROWS, add_to_file
 from .torch_compile import CompilerLog
 from .triton_kernels import TritonTuner
 from .xla_modules import kernel_lines, kernel_rows, lines_of_module, operation_lines, operations_of_module
 
 __all__ = [
-    "MOST_ROWS",
+    "MAX_ROWS",
     "CompilerLog",
     "JaxCompiler",
     "TritonTuner",

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from ..own_library import is_foreign
-from .operations_file import MOST_ROWS, add_to_file
+from .operations_file import MAX_ROWS, add_to_file
 from .xla_modules import kernel_lines
 
 
@@ -51,6 +51,6 @@ class JaxCompiler:
         """Write, as the process ends, the lines that caused recompilations, and the lines of the kernels."""
         again = [(key, found) for key, found in self._compiled.items() if len(found) > 1]
         again.sort(key=lambda one: -sum(one[1]))
-        rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MOST_ROWS]]
+        rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MAX_ROWS]]
         if rows or self._kernels:
             add_to_file(self._out, jax=rows, kernels=self._kernels)

@@ -7,8 +7,8 @@ import os
 from contextlib import suppress
 
 SCHEMA = "profkit.operations/1"
-MOST_ROWS = 10
-MOST_KERNELS = 1000
+MAX_ROWS = 10
+MAX_KERNELS = 1000
 
 
 def add_to_file(out: str, **found: object) -> None:

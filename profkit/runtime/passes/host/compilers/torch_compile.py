@@ -8,7 +8,7 @@ import re
 import sys
 from contextlib import suppress
 
-from .operations_file import MOST_ROWS
+from .operations_file import MAX_ROWS
 
 COMPILE_LOGS = (
     "torch._dynamo.symbolic_convert.__graph_breaks",
@@ -64,9 +64,9 @@ class CompilerLog(logging.Handler):
         with suppress(Exception):  # torch's own list, of all compilations
             times = sys.modules["torch._dynamo.utils"].compilation_time_metrics["_compile.compile_inner"]
             each = sum(times) / len(times)
-        return [[*place, *found, each] for place, found in self._again.items()][:MOST_ROWS]
+        return [[*place, *found, each] for place, found in self._again.items()][:MAX_ROWS]
 
     def breaks(self) -> list[list[object]]:
         """Return file, line, reason, whether the whole function was left, and its compilations up to there."""
         ranked = sorted(self._breaks.items(), key=lambda one: -one[1])
-        return [[*key, count] for key, count in ranked][:MOST_ROWS]
+        return [[*key, count] for key, count in ranked][:MAX_ROWS]

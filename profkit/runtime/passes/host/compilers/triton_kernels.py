@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any
 
 from ..own_library import is_foreign
-from .operations_file import MOST_KERNELS, MOST_ROWS, add_to_file
+from .operations_file import MAX_KERNELS, MAX_ROWS, add_to_file
 
 
 class TritonTuner:
@@ -78,11 +78,11 @@ class TritonTuner:
 
     def finish(self) -> None:
         """Write, as the process ends, each kernel's place, name and keys, and the configurations tried for each key."""
-        if definitions := list(self._definitions())[:MOST_KERNELS]:
+        if definitions := list(self._definitions())[:MAX_KERNELS]:
             add_to_file(self._out, kernels=definitions)
-        if widened := list(self._widened())[:MOST_ROWS]:
+        if widened := list(self._widened())[:MAX_ROWS]:
             add_to_file(self._out, widened=widened)
-        if again := self._variants.rows()[:MOST_ROWS]:
+        if again := self._variants.rows()[:MAX_ROWS]:
             add_to_file(self._out, triton=again)
         rows: list[list[object]] = []
         for tuner in self._wrapped:
@@ -96,7 +96,7 @@ class TritonTuner:
                     file = os.path.abspath(code.co_filename)
                     rows.append([file, line, code.co_name, keys, len(tuner.configs)])
         if rows:
-            add_to_file(self._out, tuned=rows[:MOST_ROWS])
+            add_to_file(self._out, tuned=rows[:MAX_ROWS])
 
 
 class KernelVariants:
@@ -152,7 +152,7 @@ class KernelVariants:
 
 _INDUCTOR = "torchinductor"  # in the folder of the kernels that torch.compile writes
 _TUNER = "/triton/runtime/autotuner.py"
-MOST_NAMES = 3
+MAX_NAMES = 3
 
 
 def _differing(constants: list[dict[str, object]]) -> str:
@@ -166,7 +166,7 @@ def _differing(constants: list[dict[str, object]]) -> str:
     )
     if not names:
         return "for arguments of other types, or that 16 divides or does not"
-    told = ", ".join(f"{name} with {len(values[name])} values" for name in names[:MOST_NAMES])
+    told = ", ".join(f"{name} with {len(values[name])} values" for name in names[:MAX_NAMES])
     return f"whose constants differ: {told}"
 
 
@@ -174,12 +174,12 @@ def _differing(constants: list[dict[str, object]]) -> str:
 
 # Pointers to numbers of 16 bits in what a kernel was compiled for: `*bf16`, `*fp16`.
 _NARROW = re.compile(r"\*(bf16|fp16)\b")
-MOST_TEXT = 1 << 20  # characters of a source
+MAX_SOURCE_CHARACTERS = 1 << 20
 
 
 def narrow_type(compiled: object) -> str | None:
     """Return the type of 16 bits that pointers of a compiled kernel have, by the text of its signature."""
-    found = _NARROW.search(str(compiled)[:MOST_TEXT])
+    found = _NARROW.search(str(compiled)[:MAX_SOURCE_CHARACTERS])
     return found[1] if found is not None else None
 
 
@@ -189,7 +189,7 @@ def widened_line(source: str) -> int | None:
     The tensor cores multiply what they are given: float32 as TF32, at half the rate of bfloat16 and with twice the
     bytes in shared memory, however few digits there were in memory. None where no product is of this form.
     """
-    if len(source) > MOST_TEXT:
+    if len(source) > MAX_SOURCE_CHARACTERS:
         return None
     try:
         tree = ast.parse(textwrap.dedent(source))

@@ -15,7 +15,7 @@ from .xla_lines import frame_lines, lines_in
 
 # A module's text has tables of files, functions and frames, and its instructions name a frame, or the file and the line
 # (versions before 0.5). A kernel has the name of its instruction, with `_` for each dot.
-MOST_TEXT = 64 << 20  # characters of all modules
+MAX_CHARACTERS = 64 << 20  # of all modules
 _COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
 _LAUNCHED = re.compile(
     rf"^ *(?:ROOT )?%([\w.-]+) = .*? (?:fusion|sort|custom-call|((?:{_COLLECTIVES})(?:-start)?))\(.*$",
@@ -52,13 +52,13 @@ def _lines_of_kernels(
 
 
 def _module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each module, up to MOST_TEXT characters in all."""
+    """Yield the name and the text of each module, up to MAX_CHARACTERS characters in all."""
     read = 0
     for program in programs:
         for module in program.hlo_modules():
             text = module.to_string()
             read += len(text)
-            if read > MOST_TEXT:
+            if read > MAX_CHARACTERS:
                 return
             yield module.name, text
 
@@ -83,7 +83,7 @@ def lines_of_module(text: str, is_foreign: Callable[[str], bool]) -> Iterator[li
 
 # What XLA runs on a processor are instructions that are in no fusion.
 
-MOST_OPERATIONS = 5000
+MAX_OPERATIONS = 5000
 _FUSED = 3  # names of a fusion that are said
 _WHOLE_COMPUTATION = re.compile(r"^(?:ENTRY )?%([\w.-]+) \(.*?(?:^\}|\Z)", re.MULTILINE | re.DOTALL)
 _INSTRUCTION = re.compile(r"^ *(?:ROOT )?%([\w.-]+) = (?:\([^)]*\)|\S+) ([\w-]+)\(.*$", re.MULTILINE)
@@ -100,7 +100,7 @@ def operation_lines(programs: Sequence[Any], foreign: Callable[[str], bool]) -> 
         for module, text in _module_texts(programs)
         for row in operations_of_module(text, foreign)
     )
-    return list(islice(rows, MOST_OPERATIONS))
+    return list(islice(rows, MAX_OPERATIONS))
 
 
 def operations_of_module(text: str, foreign: Callable[[str], bool]) -> Iterator[list[object]]:

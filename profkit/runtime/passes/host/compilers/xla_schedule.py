@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from .xla_lines import ProgramLine, frame_lines, lines_in
 
-MOST_SCHEDULED = 6000  # instructions of all modules; a module is told whole or not at all
-MOST_SCHEDULED_TEXT = 24 << 20  # characters of all modules
-MOST_DIMENSIONS, MOST_DIGITS = 16, 12  # any program may have any text
-MOST_NESTED = 8  # calls in calls
+MAX_INSTRUCTIONS = 6000  # of all modules; a module is reported whole or not at all
+MAX_CHARACTERS = 24 << 20  # of all modules
+MAX_DIMENSIONS, MAX_DIGITS = 16, 12  # any program may have any text
+MAX_CALL_DEPTH = 8  # calls in calls
 _LONGEST_OPERATION = 120  # characters
 _SHOWN_NAMES = 3  # of a fusion
 # Bytes of one number, and what reports call it.
@@ -116,7 +116,7 @@ def arrays_of(text: str) -> list[XlaArray]:
 
 
 def _array(type_: str, sizes: Sequence[str]) -> XlaArray:
-    if len(sizes) > MOST_DIMENSIONS or not all(one.isdecimal() and len(one) <= MOST_DIGITS for one in sizes):
+    if len(sizes) > MAX_DIMENSIONS or not all(one.isdecimal() and len(one) <= MAX_DIGITS for one in sizes):
         return XlaArray("", ())
     return XlaArray(type_, tuple(map(int, sizes)))
 
@@ -224,10 +224,10 @@ class _Launches:
         """Add what a computation launches."""
         body = self.text.computation(name)
         for one in body.values():
-            if one.opcode in _NO_KERNEL or len(self.rows) > MOST_SCHEDULED:
+            if one.opcode in _NO_KERNEL or len(self.rows) > MAX_INSTRUCTIONS:
                 continue
             called = _CALLED.search(one.rest)
-            if one.opcode == "call" and called is not None and depth < MOST_NESTED:
+            if one.opcode == "call" and called is not None and depth < MAX_CALL_DEPTH:
                 self.take(called[1], loop=loop, times=times, depth=depth + 1)
                 continue
             inner = re.search(r"body=%([\w.-]+)", one.rest) if one.opcode == "while" else None
@@ -307,7 +307,7 @@ def _read_arrays(names: Sequence[str], body: Computation) -> list[XlaArray]:
     seen: dict[str, list[XlaArray]] = {}
     for name in names:
         origin, known = name, body.get(name)
-        for _ in range(MOST_NESTED):
+        for _ in range(MAX_CALL_DEPTH):
             one = body.get(origin)
             if one is None or one.opcode != "bitcast" or not one.inputs:
                 break
@@ -342,7 +342,7 @@ def _name_before(one: XlaInstruction, inside: Computation) -> str:
 
     What is made for a product may have the product's name, and is none.
     """
-    for _ in range(MOST_NESTED):
+    for _ in range(MAX_CALL_DEPTH):
         if one.operation and one.opcode != "bitcast":
             return one.operation if one.operation not in _PRODUCTS else one.opcode
         before = (
@@ -427,11 +427,11 @@ def schedule_rows(modules: Sequence[tuple[str, str]], foreign: Callable[[str], b
     rows: list[list[object]] = []
     read = 0
     for number, (name, text) in sorted(enumerate(modules, 1), key=lambda item: -len(item[1][1])):
-        if read + len(text) > MOST_SCHEDULED_TEXT:
+        if read + len(text) > MAX_CHARACTERS:
             continue
         read += len(text)
         found = schedule_of_module(text, foreign)
-        if len(rows) + len(found) <= MOST_SCHEDULED:
+        if len(rows) + len(found) <= MAX_INSTRUCTIONS:
             rows += ([name, number, at, len(found), *row] for at, row in enumerate(found))
     return rows
 
