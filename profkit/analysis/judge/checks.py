@@ -48,7 +48,7 @@ class Condition:
 class TargetCheck:
     """One check of a target: it fires where `condition` holds; with `negated`, where that is not known to hold.
 
-    `because` is the code of the fact (`reporting/facts.yaml`) that says why, `fix` what to try. It is left out where
+    `because` is the code of the fact (`reporting/sentences/`) that says why, `fix` what to try. It is left out where
     the metric `without` is known. Where the kernel's class is not known, what a check on it would say of a miss stays
     open; not so with `optional`.
     """

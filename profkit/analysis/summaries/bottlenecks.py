@@ -43,7 +43,7 @@ ISSUES_PER_CYCLE = 4  # of a multiprocessor: four schedulers on every chip since
 class KernelUnit:
     """One unit and how busy it was, in % of its peak. `bound` is None where the report does not say which it is.
 
-    `name` is one of the units of `reporting/facts.yaml`.
+    `name` is one of the units of `reporting/sentences/words.py`.
     """
 
     bound: Bound | None

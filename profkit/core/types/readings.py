@@ -59,7 +59,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 class Fact:
     """Something to be said to the user, as a code with its numbers (SI units, shares 0..1) and names.
 
-    `reporting/facts.yaml` has a sentence for each code. `parts` are the facts that stand in it: what it follows
+    `reporting/sentences/` has a sentence for each code. `parts` are the facts that stand in it: what it follows
     from is the last one. Under the code `text`, the name `text` is the message of another program, or a line to
     type.
     """

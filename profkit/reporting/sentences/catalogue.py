@@ -5,15 +5,21 @@ from __future__ import annotations
 from profkit.reporting.sentences import (
     causes,
     comparisons,
+    conditions,
+    formulas,
     generation,
     gpu_traces,
     in_process,
     instruments,
+    judged_values,
     kernel_counters,
     kernel_tests,
     nights,
+    passes,
+    readings,
     reports,
     runs,
+    verdicts,
 )
 from profkit.reporting.sentences.table import SentenceTable
 
@@ -22,14 +28,20 @@ SENTENCES = SentenceTable.merged(
     for theme in (
         causes,
         comparisons,
+        conditions,
+        formulas,
         generation,
         gpu_traces,
         in_process,
         instruments,
+        judged_values,
         kernel_counters,
         kernel_tests,
         nights,
+        passes,
+        readings,
         reports,
         runs,
+        verdicts,
     )
 )

@@ -67,9 +67,11 @@ def untimed_configurations(count: float) -> str:
 
 
 @SENTENCES.add("launched-in-ways")
-def launched_in_ways(name: str, id: str, more: float, parts: Parts) -> str:
-    listed = ", ".join(parts)
-    return f"{kernel_name(name)} ({id}){and_more(more)}: launched {listed}, so each value is the median over all launches"
+def launched_in_ways(name: str, id: str, parts: Parts, more: float = 0) -> str:
+    return (
+        f"{kernel_name(name)} ({id}){and_more(more)}: launched {', '.join(parts)}, so each value is the "
+        "median over all launches"
+    )
 
 
 @SENTENCES.add("in-launches")

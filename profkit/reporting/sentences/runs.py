@@ -202,3 +202,11 @@ def trial_loader(share: float) -> str:
 @SENTENCES.add("trial-device-memory")
 def trial_device_memory(share: float) -> str:
     return f"{percent(share)} of a step is spent on memory of the device"
+
+
+@SENTENCES.add("trial-left-out")
+def trial_left_out(seconds: float, left: float) -> str:
+    return (
+        f"one run takes about {format_figures(seconds)} s, but only {format_figures(left)} s are left for "
+        "changes that nobody asked to try"
+    )

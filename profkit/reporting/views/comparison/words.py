@@ -8,7 +8,8 @@ from dataclasses import replace
 from profkit.core.formatting import format_figures, format_quantity, plural, signed
 from profkit.core.inference import Interval, decide
 from profkit.core.types import Cause, Change, Comparison, ComparisonOutcome
-from profkit.reporting.facts import fact_text, field_title, percent_text
+from profkit.reporting.facts import fact_text, field_title
+from profkit.reporting.sentences.formats import percent
 from profkit.reporting.view import Label, Status
 
 _NAME = 48  # characters of a kernel's name
@@ -52,7 +53,7 @@ def evidence_texts(cause: Cause) -> list[str]:
 
 def change_text(change: Change) -> str:
     """Return `+12.3 % [+9.8, +14.9]: beyond the 2 % that counts`, with what the interval does not know."""
-    floor, low, high = percent_text(change.floor), change.low, change.high
+    floor, low, high = percent(change.floor), change.low, change.high
     if change.limit is not None and change.unit == "%":
         floor = f"{format_figures(change.limit)} points"
     elif change.limit is not None and not change.baseline.value:
