@@ -28,7 +28,7 @@ from profkit.evaluation.records import (
     pass_share,
     performance_record,
 )
-from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.evaluator import Evaluator
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.files import StringSource
@@ -181,9 +181,9 @@ class KernelTests:
         with _kept.lock, torch.no_grad():
             threads = torch.get_num_threads()
             try:
-                judge = _kept.judge_on("cuda:0" if self._on_cuda else "cpu")
-                judge.use(self, self._source, self._function, timing)
-                results = [judge.judge(test) for test in self._tests]
+                evaluator = _kept.evaluator_on("cuda:0" if self._on_cuda else "cpu")
+                evaluator.use(self, self._source, self._function, timing)
+                results = [evaluator.evaluate(test) for test in self._tests]
             finally:
                 torch.set_num_threads(threads)  # a judge computes small truths on one
         timed = [result for result in results if result.test.timed]
@@ -326,37 +326,37 @@ def _file_name(op: Any, kernel_code: str) -> str:
     return Path(source.where(operation)).name if source.has_kernel(operation) else KERNEL_FILE
 
 
-class _KeptJudge:
-    """The last judge: its processes need seconds to start, and serve all tests of a kernel."""
+class _KeptEvaluator:
+    """The last evaluator: its processes need seconds to start, and serve all tests of a kernel."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._device = ""
-        self._judge: Judge | None = None
+        self._evaluator: Evaluator | None = None
         self._logs: TemporaryFolder | None = None
 
-    def judge_on(self, device: str) -> Judge:
-        """Return a judge on this device; one on another device is closed."""
-        if self._judge is None or self._device != device:
+    def evaluator_on(self, device: str) -> Evaluator:
+        """Return an evaluator on this device; an evaluator on another device is closed."""
+        if self._evaluator is None or self._device != device:
             self.close()
             self._logs = TemporaryFolder("judge")
             logs = Path(self._logs.name, "logs")
             logs.mkdir()
-            self._judge = Judge(str(logs))
+            self._evaluator = Evaluator(str(logs))
             plain = codec.to_plain_data(JudgeSettings(device=device))
             assert isinstance(plain, dict)
-            self._judge.open({**plain, "first": False})
+            self._evaluator.open({**plain, "first": False})
             self._device = device
-        return self._judge
+        return self._evaluator
 
     def close(self) -> None:
         """End its processes."""
-        if self._judge is not None:
-            self._judge.close()
+        if self._evaluator is not None:
+            self._evaluator.close()
         if self._logs is not None:
             self._logs.cleanup()
-        self._judge = self._logs = None
+        self._evaluator = self._logs = None
 
 
-_kept = _KeptJudge()
+_kept = _KeptEvaluator()
 atexit.register(_kept.close)

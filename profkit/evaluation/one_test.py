@@ -79,9 +79,9 @@ def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[
     """Make the arguments that the test was judged on. Raises MachineError if they cannot be made here."""
     import torch
 
-    from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode
     from profkit.kernels.evaluation.suites.find import find_suite
     from profkit.kernels.evaluation.suites.suite import Skip
+    from profkit.kernels.evaluation.worker.arguments import Encoder, NotPortable, decode
 
     test, device = result.test, torch.device(settings.device)
     path = Path(settings.suite_path) if settings.suite_path else None

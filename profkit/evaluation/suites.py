@@ -19,7 +19,6 @@ import torch
 
 from profkit.core.errors import UsageError
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
 from profkit.kernels.evaluation.request import SEED_BITS, JudgeSettings
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import find_operator, operation_name
@@ -27,6 +26,7 @@ from profkit.kernels.evaluation.sources.source import BACKENDS, Kernel, KernelSo
 from profkit.kernels.evaluation.suites.find import find_suite
 from profkit.kernels.evaluation.suites.op_tests import OpTest
 from profkit.kernels.evaluation.suites.suite import Selection, Suite, is_file
+from profkit.kernels.evaluation.worker.arguments import Encoder, decode
 
 
 @dataclass(frozen=True)

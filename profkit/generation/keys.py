@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from profkit.kernels.evaluation.candidate.confinement import shield
+from profkit.kernels.evaluation.worker.isolation import shield
 from profkit.runtime.passes.secrets import is_secret_variable
 
 _OF_MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY")

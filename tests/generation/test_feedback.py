@@ -20,7 +20,7 @@ def relu_kernel_impl(x):
 """
 # As Triton 3.4 says it on an H100, with shortened frames.
 TRITON = """Traceback (most recent call last):
-  File "profkit/kernels/evaluation/candidate/process.py", line 137, in _call
+  File "profkit/kernels/evaluation/worker/server.py", line 137, in _call
     value = self._kernel(*args, **kwargs)
             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
   File "relu/relu_attempt_1.py", line 6, in relu_kernel_impl

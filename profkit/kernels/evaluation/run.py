@@ -55,7 +55,8 @@ from profkit.kernels.evaluation.request import (
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
-JUDGE = "profkit.kernels.evaluation.judging.judge:Judge"
+# By name: it is made in another process, perhaps on another machine, and imports torch, which this one does not need.
+EVALUATOR = "profkit.kernels.evaluation.evaluator:Evaluator"
 PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
 
 
@@ -168,7 +169,7 @@ def _slot_work(request: EvaluationRequest) -> SlotWork:
     patient = {WAIT_POLICY: "passive"}
     judges = tuple({**patient, "CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or (patient,)
     locks = chosen.device.startswith("cuda")
-    return SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files, locks, check_about)
+    return SlotWork(EVALUATOR, (f"{OUT}/logs", 0, True), judges, files, locks, check_about)
 
 
 def _settings_there(settings: JudgeSettings) -> JudgeSettings:
@@ -227,7 +228,7 @@ def judge_client(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerCli
     patient = WAIT_POLICY not in os.environ
     waiting = {WAIT_POLICY: "passive"} if patient else {}
     return WorkerClient(
-        JUDGE, (str(logs), slot, patient), env={**env, **waiting}, log=logs / f"judge-{slot}.log"
+        EVALUATOR, (str(logs), slot, patient), env={**env, **waiting}, log=logs / f"judge-{slot}.log"
     )
 
 

@@ -1,4 +1,4 @@
-"""A judge in the test's own process, over a suite of one argument."""
+"""An evaluator in the test's own process, over a suite of one argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from profkit.core import codec
 from profkit.core.types import EvaluationTest, TestResult
-from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.evaluator import Evaluator
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Arguments
@@ -32,9 +32,9 @@ class OneArgument:
 
 
 @contextmanager
-def judge_of(file: str, logs: Path, **settings: object) -> Iterator[Judge]:
-    """A judge of the kernels in `file`, which measures for a short time."""
-    judge, threads = Judge(str(logs)), torch.get_num_threads()
+def evaluator_of(file: str, logs: Path, **settings: object) -> Iterator[Evaluator]:
+    """An evaluator of the kernels in `file`, which measures for a short time."""
+    evaluator, threads = Evaluator(str(logs)), torch.get_num_threads()
     chosen = JudgeSettings(
         source=SourceRequest("file", (str(FILES / file),)),
         threads=1,
@@ -44,16 +44,16 @@ def judge_of(file: str, logs: Path, **settings: object) -> Iterator[Judge]:
     plain = codec.to_plain_data(replace(chosen, **settings))  # type: ignore[arg-type]
     assert isinstance(plain, dict)
     try:
-        judge.open({**plain, "first": False})
-        judge._suite = OneArgument()
-        yield judge
+        evaluator.open({**plain, "first": False})
+        evaluator._suite = OneArgument()
+        yield evaluator
     finally:
-        judge.close()
-        torch.set_num_threads(threads)  # a judge has its process for itself
+        evaluator.close()
+        torch.set_num_threads(threads)  # an evaluator has its process for itself
         torch.set_grad_enabled(True)
 
 
-def judge_operation(judge: Judge, operation: str) -> TestResult:
+def judge_operation(evaluator: Evaluator, operation: str) -> TestResult:
     """The result of one timed test of the operation."""
     test = EvaluationTest("0" * 12, "one argument", operation, "float32", "((T([64, 64], f32),), {})")
-    return judge.judge(test)
+    return evaluator.evaluate(test)

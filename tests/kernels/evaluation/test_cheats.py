@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from judging import FILES, judge_of, judge_operation
+from judging import FILES, evaluator_of, judge_operation
 
-from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.evaluator import Evaluator
 
 KERNELS = dict(re.findall(r'@kernel\("([^"]+)"\)\ndef (\w+)', (FILES / "cheats.py").read_text()))
 HONEST = ("abs.default", "exp2.default")
@@ -19,22 +19,24 @@ ONLY_WHEN_TIMED = ("relu.default", "log.default", "sin.default")
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    with judge_of("cheats.py", tmp_path_factory.mktemp("logs")) as opened:
+def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
+    with evaluator_of("cheats.py", tmp_path_factory.mktemp("logs")) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("operation", [name for name in KERNELS if name not in HONEST], ids=KERNELS.get)
-def test_a_cheat_does_not_pass(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
+def test_a_cheat_does_not_pass(evaluator: Evaluator, operation: str) -> None:
+    result = judge_operation(evaluator, operation)
     assert result.status in ("incorrect", "cheat"), result
     assert result.reason
     assert result.speedup is None
 
 
 @pytest.mark.parametrize("operation", ONLY_WHEN_TIMED)
-def test_a_kernel_that_is_wrong_only_in_timed_calls_is_called_a_cheat(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
+def test_a_kernel_that_is_wrong_only_in_timed_calls_is_called_a_cheat(
+    evaluator: Evaluator, operation: str
+) -> None:
+    result = judge_operation(evaluator, operation)
     assert result.reason is not None
     assert (result.status, result.reason.code == "wrong-in-timed-call") in (
         ("cheat", True),
@@ -43,8 +45,10 @@ def test_a_kernel_that_is_wrong_only_in_timed_calls_is_called_a_cheat(judge: Jud
 
 
 @pytest.mark.parametrize("operation", HONEST)
-def test_an_honest_kernel_passes_whatever_it_patches_in_its_own_process(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
+def test_an_honest_kernel_passes_whatever_it_patches_in_its_own_process(
+    evaluator: Evaluator, operation: str
+) -> None:
+    result = judge_operation(evaluator, operation)
     assert (result.status, result.reason) == ("passed", None)
     assert result.speedup is not None
     assert result.speedup.low < 3

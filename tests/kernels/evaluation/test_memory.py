@@ -13,17 +13,17 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from judging import judge_of, judge_operation
+from judging import evaluator_of, judge_operation
 
-from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode, storage_views
-from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.candidate.cuda_memory import (
+from profkit.kernels.evaluation.worker.arguments import Encoder, NotPortable, decode, storage_views
+from profkit.kernels.evaluation.worker.cuda_memory import (
     ABOVE_IDLE,
     BusyDevice,
     IdleProbe,
     free_blocks,
 )
-from profkit.kernels.evaluation.candidate.memory import JudgeMemory, KernelMemory
+from profkit.kernels.evaluation.worker.memory import JudgeMemory, WorkerMemory
+from profkit.kernels.evaluation.worker.worker import Worker
 from tests.spoken import spoken
 
 
@@ -33,7 +33,7 @@ def through_arena(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str,
     recipe = encoder.encode(args, kwargs)
     memory = JudgeMemory(1 << 20)
     (fd,) = memory.inherited
-    other = KernelMemory({"fd": os.dup(fd), "size": memory.size})
+    other = WorkerMemory({"fd": os.dup(fd), "size": memory.size})
     for view, content in zip(storage_views(recipe, memory.bytes_at, 4096), encoder.contents, strict=True):
         view.copy_(content)
     return decode(json.loads(json.dumps(recipe.body)), storage_views(recipe, other.bytes_at, 4096))
@@ -150,9 +150,9 @@ def test_a_kernel_whose_results_cannot_be_read_is_not_timed(
     """On the CPU, where all can be read: here the judge believes that what it has not asked for is closed to it."""
     asked: set[int] = set()
     opens = True
-    introduce = KernelProcess.introduce
+    introduce = Worker.introduce
 
-    def introduced(process: KernelProcess, addresses: Sequence[int]) -> None:
+    def introduced(process: Worker, addresses: Sequence[int]) -> None:
         introduce(process, addresses)
         asked.update(segment(address) for address in addresses if opens)
 
@@ -160,12 +160,12 @@ def test_a_kernel_whose_results_cannot_be_read_is_not_timed(
         return [address for address in addresses if segment(address) not in asked]
 
     monkeypatch.setattr(JudgeMemory, "unknown", unknown)
-    monkeypatch.setattr(KernelProcess, "introduce", introduced)
-    with judge_of("cheats.py", tmp_path) as judge:
-        opened = judge_operation(judge, "abs.default")
+    monkeypatch.setattr(Worker, "introduce", introduced)
+    with evaluator_of("cheats.py", tmp_path) as evaluator:
+        opened = judge_operation(evaluator, "abs.default")
         asked.clear()
         opens = False
-        closed = judge_operation(judge, "abs.default")
+        closed = judge_operation(evaluator, "abs.default")
     assert (opened.status, closed.status) == ("passed", "passed")
     assert opened.speedup is not None
     assert closed.speedup is None

@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from judging import FILES, POSITIVE, judge_of, judge_operation
+from judging import FILES, POSITIVE, evaluator_of, judge_operation
 
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.evaluator import Evaluator
 from profkit.kernels.evaluation.judging.reference import make_reference
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.kernels.evaluation.sources.source import SourceRequest
@@ -48,9 +48,9 @@ class OneMatrix:
 
 
 def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Path) -> None:
-    with judge_of("crashes_cuda.py", tmp_path, device="cuda:0", timeout=10.0) as judge:
+    with evaluator_of("crashes_cuda.py", tmp_path, device="cuda:0", timeout=10.0) as evaluator:
         names = ("relu", "sigmoid", "tanh", "exp", "cos", "sqrt", "sin", "abs")
-        found = {name: judge_operation(judge, f"{name}.default") for name in names}
+        found = {name: judge_operation(evaluator, f"{name}.default") for name in names}
     print({name: (result.status, result.reason, round(result.spent, 1)) for name, result in found.items()})
     assert {name: result.status for name, result in found.items()} == {
         "relu": "crashed",
@@ -69,20 +69,24 @@ def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Pat
 
 def test_pytorch_against_itself_is_the_same(tmp_path: Path) -> None:
     source = SourceRequest("aten")
-    with judge_of(
+    with evaluator_of(
         "cheats.py", tmp_path, device="cuda:0", source=source, timing=PairOptions(budget=2.0)
-    ) as judge:
-        judge._suite = OneMatrix()
-        found = {name: judge_operation(judge, f"{name}.default") for name in ("relu", "exp", "tanh", "sum")}
+    ) as evaluator:
+        evaluator._suite = OneMatrix()
+        found = {
+            name: judge_operation(evaluator, f"{name}.default") for name in ("relu", "exp", "tanh", "sum")
+        }
     words = {name: result.speedup.word if result.speedup else result.reason for name, result in found.items()}
     assert set(words.values()) == {"SAME"}, words
 
 
 def test_whose_kernels_take_the_time_is_said(tmp_path: Path) -> None:
     pytest.importorskip("triton")
-    with judge_of("triton_cuda.py", tmp_path, device="cuda:0", timing=PairOptions(budget=0.5)) as judge:
-        judge._suite = OneMatrix()
-        found = {name: judge_operation(judge, f"{name}.default") for name in ("relu", "abs", "exp")}
+    with evaluator_of(
+        "triton_cuda.py", tmp_path, device="cuda:0", timing=PairOptions(budget=0.5)
+    ) as evaluator:
+        evaluator._suite = OneMatrix()
+        found = {name: judge_operation(evaluator, f"{name}.default") for name in ("relu", "abs", "exp")}
     print({name: (result.own_share, result.remarks) for name, result in found.items()})
     assert {result.status for result in found.values()} == {"passed"}
     shares = {name: result.own_share for name, result in found.items()}
@@ -111,16 +115,16 @@ def test_what_pytorch_leaves_unwritten_is_asked_of_no_kernel() -> None:
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
     logs = tmp_path_factory.mktemp("logs")
-    with judge_of("cheats_cuda.py", logs, device="cuda:0", timing=PairOptions(budget=0.5)) as opened:
+    with evaluator_of("cheats_cuda.py", logs, device="cuda:0", timing=PairOptions(budget=0.5)) as opened:
         opened._suite = OneMatrix()
         yield opened
 
 
 @pytest.mark.parametrize("operation", HONEST, ids=HONEST.get)
-def test_an_honest_kernel_passes_and_is_timed(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
+def test_an_honest_kernel_passes_and_is_timed(evaluator: Evaluator, operation: str) -> None:
+    result = judge_operation(evaluator, operation)
     assert (result.status, result.reason) == ("passed", None)
     assert result.speedup is not None, result.remarks
     assert result.speedup.low < LARGEST_GAIN
@@ -128,15 +132,15 @@ def test_an_honest_kernel_passes_and_is_timed(judge: Judge, operation: str) -> N
 
 
 @pytest.mark.parametrize("operation", GAINS_NOTHING, ids=GAINS_NOTHING.get)
-def test_a_kernel_that_hides_its_work_gains_nothing(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
+def test_a_kernel_that_hides_its_work_gains_nothing(evaluator: Evaluator, operation: str) -> None:
+    result = judge_operation(evaluator, operation)
     assert result.status in ("passed", "cheat", "crashed", "incorrect"), result
     assert result.speedup is None or result.speedup.low < LARGEST_GAIN
 
 
 @pytest.mark.parametrize("operation", DISHONEST, ids=DISHONEST.get)
-def test_a_cheat_does_not_pass(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
+def test_a_cheat_does_not_pass(evaluator: Evaluator, operation: str) -> None:
+    result = judge_operation(evaluator, operation)
     assert result.status in ("incorrect", "cheat", "crashed", "timeout"), result
     assert result.reason
     assert result.speedup is None

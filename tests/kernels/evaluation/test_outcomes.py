@@ -9,17 +9,19 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from judging import judge_of, judge_operation
+from judging import evaluator_of, judge_operation
 
 from profkit.core.types import Fact
-from profkit.kernels.evaluation.candidate.process import _describe_error
+from profkit.kernels.evaluation.worker.server import _describe_error
 from tests.spoken import spoken
 
 
 def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Path) -> None:
-    with judge_of("crashes.py", tmp_path, timeout=1.0, operations=("ceil",), correctness_only=True) as judge:
+    with evaluator_of(
+        "crashes.py", tmp_path, timeout=1.0, operations=("ceil",), correctness_only=True
+    ) as evaluator:
         found = {
-            name: judge_operation(judge, f"{name}.default")
+            name: judge_operation(evaluator, f"{name}.default")
             for name in ("relu", "sigmoid", "exp", "sin", "cos", "sign", "sqrt", "ceil", "abs")
         }
     assert {name: result.status for name, result in found.items()} == {
@@ -47,8 +49,8 @@ def test_a_kernel_of_triton_without_a_gpu_is_not_run_and_what_only_looks_like_on
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("triton")
-    with judge_of("triton_cuda.py", tmp_path, correctness_only=True) as judge:
-        found = {name: judge_operation(judge, f"{name}.default") for name in ("relu", "abs")}
+    with evaluator_of("triton_cuda.py", tmp_path, correctness_only=True) as evaluator:
+        found = {name: judge_operation(evaluator, f"{name}.default") for name in ("relu", "abs")}
     assert (found["relu"].status, found["relu"].reason) == ("not-run", Fact("needs-gpu"))
     assert (found["relu"].fault, found["relu"].traceback) == (None, "")
     assert found["abs"].status == "passed"

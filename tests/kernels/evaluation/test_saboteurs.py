@@ -1,4 +1,4 @@
-"""A kernel reaches neither the judge nor the reference nor their files, and computes only while it is timed."""
+"""A kernel reaches neither the judge nor the baseline nor their files, and computes only while it is timed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import pytest
 pytest.importorskip("torch")
 
 import psutil
-from judging import judge_of, judge_operation
+from judging import evaluator_of, judge_operation
 
 from profkit.core.errors import MachineError
 from profkit.core.files.safe_folder import user_cache
-from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.evaluator import Evaluator
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from tests.evaluation_documents import a_test
@@ -33,20 +33,20 @@ LANDLOCK = 0 if sys.platform != "linux" else ctypes.CDLL(None).syscall(444, None
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
     logs = tmp_path_factory.mktemp("evaluation") / "logs"
     logs.mkdir()
     if cache := user_cache("kernels"):  # a kernel tries to write into it
         cache.mkdir(parents=True, exist_ok=True)
-    with judge_of("saboteurs.py", logs, correctness_only=True) as opened:
+    with evaluator_of("saboteurs.py", logs, correctness_only=True) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("operation", ["abs", "sin", "cos", "exp", "tanh", "cosh"])
-def test_what_a_kernel_reaches_for_is_not_there(judge: Judge, operation: str) -> None:
+def test_what_a_kernel_reaches_for_is_not_there(evaluator: Evaluator, operation: str) -> None:
     if {"sin": 1, "exp": 6}.get(operation, 0) > LANDLOCK:
         pytest.skip("this system lets a process write the files, and stop the processes, of its user")
-    result = judge_operation(judge, f"{operation}.default")
+    result = judge_operation(evaluator, f"{operation}.default")
     assert (result.status, result.reason) == ("passed", None)
 
 
@@ -57,7 +57,7 @@ def test_a_kernel_below_a_kept_folder_writes_nothing_there(tmp_path: Path) -> No
     tried = """
 import sys
 from pathlib import Path
-from profkit.kernels.evaluation.candidate.confinement import confine
+from profkit.kernels.evaluation.worker.isolation import confine
 run = Path(sys.argv[1])
 confine([str(run / "relu")], [str(run)])
 try:
@@ -74,37 +74,37 @@ except PermissionError:
     assert (done.stdout, done.stderr) == ("refused\n", "")
 
 
-def test_an_argument_at_another_address_is_no_copy_of_it(judge: Judge) -> None:
-    result = judge_operation(judge, "clone.default")
+def test_an_argument_at_another_address_is_no_copy_of_it(evaluator: Evaluator) -> None:
+    result = judge_operation(evaluator, "clone.default")
     assert (result.status, result.fault) == ("incorrect", "aliasing")
 
 
-def test_a_wrong_answer_costs_its_own_test_and_not_the_next_one(judge: Judge) -> None:
-    assert judge_operation(judge, "log.default").status == "crashed"
-    assert judge_operation(judge, "tanh.default").status == "passed"
+def test_a_wrong_answer_costs_its_own_test_and_not_the_next_one(evaluator: Evaluator) -> None:
+    assert judge_operation(evaluator, "log.default").status == "crashed"
+    assert judge_operation(evaluator, "tanh.default").status == "passed"
 
 
 @pytest.mark.parametrize("operation", ["sqrt.default", "erf.default"], ids=["session", "group"])
 def test_a_process_in_another_session_or_group_stands_still_between_calls_and_ends_with_its_kernel(
-    judge: Judge, operation: str
+    evaluator: Evaluator, operation: str
 ) -> None:
-    assert judge_operation(judge, operation).status == "passed"
+    assert judge_operation(evaluator, operation).status == "passed"
     (process,) = processes_elsewhere()
     assert stands_still(process)
-    assert judge_operation(judge, "tanh.default").status == "passed"
+    assert judge_operation(evaluator, "tanh.default").status == "passed"
     assert stands_still(process)
-    assert judge._candidate is not None
-    judge._candidate.kill()
+    assert evaluator._candidate is not None
+    evaluator._candidate.kill()
     assert processes_elsewhere() == []
 
 
 @pytest.mark.parametrize(("operation", "counts"), [("tanh.default", False), ("sqrt.default", True)])
 def test_what_computes_elsewhere_counts_until_it_stands_still(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch, operation: str, counts: bool
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch, operation: str, counts: bool
 ) -> None:
-    assert judge_operation(judge, operation).status == "passed"
-    assert judge._candidate is not None
-    child = judge._candidate._child
+    assert judge_operation(evaluator, operation).status == "passed"
+    assert evaluator._candidate is not None
+    child = evaluator._candidate._connection._child
     look = child.members_elsewhere
 
     def look_late() -> list[int]:
@@ -112,19 +112,19 @@ def test_what_computes_elsewhere_counts_until_it_stands_still(
         return look()
 
     monkeypatch.setattr(child, "members_elsewhere", look_late)
-    seconds, _ = judge._candidate.run_slots(CHECKED_CALLS)
-    assert (seconds > 0.3) == counts
-    judge._candidate.kill()
+    batch = evaluator._candidate.time(CHECKED_CALLS)
+    assert (batch.seconds > 0.3) == counts
+    evaluator._candidate.kill()
 
 
-def test_who_changes_how_a_thread_of_the_reference_is_scheduled_is_found(judge: Judge) -> None:
-    assert judge._reference is not None
-    judge._reference.load("tanh.default")
-    judge._reference.check_scheduling()
-    *_, thread = psutil.Process(judge._reference.pid).threads()
+def test_who_changes_how_a_thread_of_the_baseline_is_scheduled_is_found(evaluator: Evaluator) -> None:
+    assert evaluator._baseline is not None
+    evaluator._baseline.load("tanh.default")
+    evaluator._baseline.check_scheduling()
+    *_, thread = psutil.Process(evaluator._baseline.pid).threads()
     os.setpriority(os.PRIO_PROCESS, thread.id, 19)
     with pytest.raises(MachineError, match="scheduled"):
-        judge._reference.check_scheduling()
+        evaluator._baseline.check_scheduling()
 
 
 def processes_elsewhere() -> list[psutil.Process]:
@@ -160,7 +160,7 @@ def stands_still(process: psutil.Process) -> bool:
 def test_kernels_of_ones_own_that_no_test_calls_are_named(
     tmp_path: Path, settings: dict[str, Any], said: list[str]
 ) -> None:
-    judge = Judge(str(tmp_path))
-    judge._settings = replace(JudgeSettings(source=SourceRequest("file", ("k.py",))), **settings)
+    evaluator = Evaluator(str(tmp_path))
+    evaluator._settings = replace(JudgeSettings(source=SourceRequest("file", ("k.py",))), **settings)
     kernels = KernelSource(dict.fromkeys(("relu.default", "relu.out", "hardswish.default"), "k.py"))
-    assert [spoken(one) for one in judge._without_test(kernels, [a_test("relu.default")])] == said
+    assert [spoken(note) for note in evaluator._without_test(kernels, [a_test("relu.default")])] == said

@@ -1,16 +1,19 @@
-"""The check of a kernel's outputs and changed arguments against the reference, in the judge's process."""
+"""The check of one call: its outputs and changed arguments against the reference.
+
+The results are read out of the memory of the process that made the call, as far as it says where they lie, and only
+once their form is that of PyTorch's own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from profkit.core.types import Fact
-from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
-from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.judging.reference import CallReference, argument_of, leaves_unwritten
+from profkit.kernels.evaluation.worker.arguments import DTYPES, Tensor
 from profkit.kernels.operations.check import Errors, Expected, Incorrect, compare, other_property
 from profkit.kernels.operations.in_float64 import flat_tensors
 
@@ -19,6 +22,16 @@ PLACES = {
     "argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1, "kthvalue": 1, "median": 1, "nanmedian": 1,
     "mode": 1, "cummax": 1, "cummin": 1,
 }  # fmt: skip
+
+
+class CallMemory(Protocol):
+    """The memory of the process that made the call: the process is stopped, so nothing changes while it is read."""
+
+    def address_of(self, storage: Tensor) -> tuple[int, int]:
+        """Return where these bytes, which both processes share, begin and end in that process."""
+
+    def read(self, address: int, count: int) -> Tensor | None:
+        """Read bytes; None where there is nothing at that address."""
 
 
 class CallCheck:
@@ -30,14 +43,14 @@ class CallCheck:
     def __init__(
         self,
         operation: Any,
-        process: KernelProcess,
+        memory: CallMemory,
         reference: CallReference,
         slot: Sequence[Tensor],
         arguments: tuple[Sequence[Any], Mapping[str, Any]],
     ) -> None:
-        self._operation, self._process, self._reference = operation, process, reference
+        self._operation, self._memory, self._reference = operation, memory, reference
         self._slot, self._arguments = slot, arguments
-        self._bases = [process.memory.address_of(storage) for storage in slot]
+        self._bases = [memory.address_of(storage) for storage in slot]
 
     def check(self, value: Any) -> Errors:
         """Return the errors of the call whose value is described by `value`. Raises Incorrect."""
@@ -80,7 +93,7 @@ class CallCheck:
         try:
             for address, place, output in outputs:
                 known = torch.empty(0, dtype=torch.uint8, device=output.device).set_(output.untyped_storage())
-                now = self._process.memory.read(address, known.numel())
+                now = self._memory.read(address, known.numel())
                 if now is None or not torch.equal(now, known):
                     raise Incorrect("aliasing", Fact.of("shares-memory", place=place))
         finally:
@@ -109,7 +122,7 @@ class CallCheck:
         if room < count:
             raise Incorrect("stride", Fact.of("beyond-memory", place=place))
         self._check_aliasing(native, address, count, place)
-        data = self._process.memory.read(address, count)
+        data = self._memory.read(address, count)
         if data is None:
             raise Incorrect("type", Fact.of("no-memory", place=place))
         return data.view(native.dtype).as_strided(tuple(shape), tuple(stride))

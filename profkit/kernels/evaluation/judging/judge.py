@@ -1,422 +1,396 @@
-"""The judge: a worker that owns arguments, truth, clock and decision, and gives each test exactly one status.
+"""The judge: what was observed of a kernel goes in, a verdict comes out.
 
-It runs two processes of its own: the candidate, which has the kernels, and the reference, which has
-PyTorch's.
+Here alone it is decided which status a test gets, how much faster a kernel is, whether that is certain, and whether a
+time can be believed. Nothing here starts a process, touches a device or reads a clock: the same observations give
+the same verdict, today and in a test. Whether the result of a call is right is decided beside it, in `correctness`.
 """
 
 from __future__ import annotations
 
-import os
 import traceback
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from math import isfinite
-from pathlib import Path
-from time import perf_counter
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp, isfinite, log
+from typing import NamedTuple
 
-import torch
-
+from profkit.analysis.evaluation.scores import doubted, speed_word
 from profkit.analysis.evaluation.witnesses import (
     assess_own_kernels,
     describe_host_time,
     describe_witnesses,
+    impossible_rate,
     kept_bound,
 )
-from profkit.core import codec
-from profkit.core.errors import MachineError, UsageError
-from profkit.core.process import adopt_orphans
-from profkit.core.types import (
-    EvaluationTest,
-    Fact,
-    Json,
-    MeasuredCeilings,
-    TestResult,
-    TestStatus,
-)
+from profkit.core.errors import MachineError
+from profkit.core.inference import signed_rank_interval
+from profkit.core.statistics import median
+from profkit.core.types import Fact, MeasuredCeilings, Speedup, TestResult, TestStatus
 from profkit.execution.child import JobStatus, WorkerEnded
-from profkit.kernels.evaluation.candidate.arguments import KernelError
-from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.candidate.confinement import shield
-from profkit.kernels.evaluation.candidate.devices import JudgedDevice, find_device
-from profkit.kernels.evaluation.judging.pairs import ReferenceFailed, Unverified
-from profkit.kernels.evaluation.judging.reference import FunctionOperation
-from profkit.kernels.evaluation.judging.trial import (
-    Cheat,
-    Trial,
-    TrialTimer,
-    start_alike,
-    use_threads,
-)
-from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, PairOptions, note_started
-from profkit.kernels.evaluation.sources.files import open_source
-from profkit.kernels.evaluation.sources.names import describe_operation
-from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
-from profkit.kernels.evaluation.suites.find import find_suite
-from profkit.kernels.evaluation.suites.suite import Selection, Skip, is_file, names_it
+from profkit.kernels.evaluation.request import PairOptions
+from profkit.kernels.evaluation.worker.arguments import KernelError
 from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.operations.definitions import FactError
-from profkit.kernels.sweep.device import describe_device
+
+# ---------------------------------------------------------------- what was observed
+
+
+class Pair(NamedTuple):
+    """Seconds per call of each process, the round, and whether a process waited for a processor meanwhile."""
+
+    round: int
+    baseline: float
+    candidate: float
+    waited: bool
+
+
+class WholeBatch(NamedTuple):
+    """A batch as it was timed: wall seconds with all that waking its process takes, and CPU seconds of its threads."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class PairedSamples:
+    """All that was observed while a kernel was timed beside the baseline."""
+
+    pairs: Sequence[Pair]
+    calls: int  # of a batch
+    verified: int  # timed calls of which the result was found right
+    busy_share: float  # of all processors' time that other programs took meanwhile
+    candidate: Sequence[WholeBatch]
+    baseline: Sequence[WholeBatch]
+    launch_seconds: float = 0.0  # that the host needs to launch a call, where that is not in `pairs`
+
+
+@dataclass(frozen=True)
+class PairedTimes:
+    """What samples say: the speed-up, and seconds per call of each process."""
+
+    speedup: Speedup
+    seconds: float
+    baseline_seconds: float
+    verified: int
+    disturbed: bool
+    whole_seconds: float  # of a call of the candidate, with its part of what waking the process takes
+    threads: float  # processor time of all threads over that
+    baseline_threads: float
+    launch_seconds: float = 0.0  # that the host needs to launch a call, where that is not in `seconds`
+
+
+@dataclass(frozen=True)
+class CallWork:
+    """What one call does: the bytes that it must move at least, those that it must write, and its operations."""
+
+    bytes: int
+    bytes_written: int
+    flops: float | None
+    dtype: str
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """What was observed of the device while a kernel was timed: `early` is why kernels ran before their call."""
+
+    remarks: tuple[Fact, ...] = ()
+    early: Fact | None = None
+
+
+@dataclass(frozen=True)
+class TracedLaunches:
+    """What a kernel launches on a device: names with their seconds there; or why that is `unknown`."""
+
+    kernels: tuple[tuple[str, float], ...] = ()
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
+class MachineLimits:
+    """What the machine can do, as far as a verdict depends on it.
+
+    `units` are the processors that may store results: cores, or multiprocessors of a GPU. `ceilings` are measured,
+    by dtype; those under "" are for all others.
+    """
+
+    on_gpu: bool = False
+    units: int = 1
+    cached_bytes: int = 0  # that may lie in a cache
+    has_gpu: bool = False  # for kernels that need one
+    ceilings: Mapping[str, MeasuredCeilings] = field(default_factory=dict)
+
+
+class Cheat(FactError):
+    """The kernel was right where it could know that it was checked, and wrong in a timed call."""
+
+
+class Unverified(FactError):
+    """The outputs of the timed calls could not be checked."""
+
+
+class BaselineFailed(Exception):
+    """PyTorch's own kernel failed, or its process ended: that says nothing of the candidate."""
+
+
+# ---------------------------------------------------------------- how sure
+
+MIN_ROUNDS = 6  # of fewer no interval is known
+CONFIDENCE = 0.95
+# Of FASTER and SLOWER: a suite has hundreds of tests, of which 5 % would be wrong; and a busy machine is sometimes
+# taken for a quiet one.
+SURE = 0.999
+EARLY_CONFIDENCE = 0.99  # to end before the time is over: who looks after each round sees more than there is
+MIN_VERIFIED = 3
+MAX_BUSY_SHARE = (
+    0.15  # of all processors' time: beyond it what others do moves medians, and no interval shows it
+)
+# What a process may gain or lose by where its code and its stack lie, and more than was seen (14 %; 8 % on a GPU).
+MAX_BY_CHANCE = 0.25
+MAX_BY_CHANCE_ON_GPU = 0.15
+TRACEBACK = 4000  # characters
 
 STATUSES: dict[JobStatus, TestStatus] = {
     JobStatus.crash: "crashed",
     JobStatus.timeout: "timeout",
     JobStatus.out_of_memory: "out-of-memory",
 }
-TRACEBACK = 4000  # characters
-TRACED_CALLS = 8
-MAX_NAMED = 12  # operations whose kernels no test calls
-_SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 
 
 class Judge:
-    """The handler of a judge worker; `logs` is the folder for what kernels print.
+    """Reaches the verdicts of an evaluation, by its options and by what the machine can do.
 
-    `patient`: it was started with OMP_WAIT_POLICY=passive, so that its threads do not disturb timed calls by
-    waiting busily; the processes of kernels do not inherit that.
+    `threads` are those that a kernel may use; 0: as many as it likes.
     """
 
-    def __init__(self, logs: str, number: int = 0, patient: bool = False) -> None:
-        if patient:
-            os.environ.pop(WAIT_POLICY, None)
-        self._logs, self._number = Path(logs), number
-        self._kept: tuple[Path, ...] = (_own_folder(self._logs.parent),)
-        self._suite: Any = None
-        self._settings = JudgeSettings()
-        self._source: KernelSource | None = None
-        self._candidate: KernelProcess | None = None
-        self._reference: KernelProcess | None = None
-        self._tracer: KernelProcess | None = None  # the candidate's kernels once more, on a device
-        self._device: JudgedDevice = JudgedDevice()
-        self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
-        self._function: FunctionOperation | None = None
-        self._threads = 1
+    def __init__(self, options: PairOptions, machine: MachineLimits, *, threads: int = 0) -> None:
+        self._options, self._machine, self._threads = options, machine, threads
 
-    def open(self, settings: dict[str, Any]) -> Json:
-        """Start both processes. The first worker also lists the tests, and measures the device's ceilings.
+    # ------------------------------------------------------------ speed
 
-        A setting that makes no sense is returned as `usage`: a message, and what to type instead.
+    def is_settled(self, pairs: Sequence[Pair]) -> bool:
+        """Return whether more pairs would change nothing."""
+        speedup = find_speedup(undisturbed(pairs), self._options, EARLY_CONFIDENCE)
+        is_narrow = log(speedup.high / speedup.low) / 2 <= self._options.precision
+        return is_narrow and speedup.word != "AMBIGUOUS"
+
+    def weigh(self, samples: PairedSamples) -> PairedTimes:
+        """Return what the samples say.
+
+        Pairs in which a process waited for a processor are left out while enough others are there. Where half of them
+        did, or others had much of the processors, the machine is busy: `disturbed` says so, and the speed-up is
+        AMBIGUOUS. Raises Unverified where too few timed calls were verified.
         """
-        first = bool(settings.pop("first"))
-        try:
-            about = self._open(settings)
-            return about | self._describe() if first else about
-        except UsageError as error:
-            return {"usage": [error.message, error.fix]}
-
-    def _open(self, settings: dict[str, Any]) -> dict[str, Json]:
-        """Apply the settings and start the processes; return the device and the versions."""
-        adopt_orphans()
-        shield()
-        self._settings = codec.from_plain_data(JudgeSettings, settings)
-        chosen = self._settings
-        if chosen.threads:
-            torch.set_num_threads(chosen.threads)
-        torch.set_grad_enabled(False)
-        self._threads = torch.get_num_threads()
-        self._device = find_device(chosen.device)
-        path = Path(chosen.suite_path) if chosen.suite_path else None
-        if path is not None and is_file(
-            chosen.suite
-        ):  # a kernel beside it must not write the next judge's tests
-            self._kept += (path,)
-        self._suite = find_suite(chosen.suite, path, device=self._device.device.type, seed=chosen.seed)
-        self._candidate = self._process(chosen.source, "candidate", kept=self._kept)
-        self._reference = self._process(SourceRequest("aten"), "reference")
-        self._make_tracer(chosen.source)
-        described = describe_device(self._device.device)
-        return {"device": described["device"], "versions": described["versions"]}
-
-    def _describe(self) -> dict[str, Json]:
-        """Return the tests, and what else an evaluation needs once."""
-        chosen, source = self._settings, self._open_source()
-        tests, without = self._list_tests(Selection(chosen.operations, chosen.dtype))
-        about: dict[str, Json] = {
-            "tests": codec.to_plain_data(tests),
-            "without_kernel": list(without),
-            "notes": codec.to_plain_data((*source.remarks(), *self._without_test(source, tests))),
-        }
-        if chosen.describe:
-            names = dict.fromkeys(test.operation for test in tests)
-            about["described"] = [codec.to_plain_data(describe_operation(name)) for name in names]
-        if not chosen.correctness_only:
-            about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
-        return about
-
-    def _without_test(self, source: KernelSource, tests: Sequence[EvaluationTest]) -> Iterator[Fact]:
-        """Yield a note of the user's own kernels that no test calls, where all operations were wanted."""
-        chosen = self._settings
-        if chosen.operations or chosen.source.kind not in ("file", "directory"):
-            return
-        tested = {test.operation.partition(".")[0] for test in tests}
-        # By name alone: a kernel of relu is one of relu.out as well, which few suites call.
-        left = sorted({name.partition(".")[0] for name in source.operations()} - tested)
-        if left:
-            more = "" if chosen.suite == "opinfo" else "; --suite opinfo has more operations"
-            names = ", ".join(left[:MAX_NAMED])
-            rest = f" and {len(left) - MAX_NAMED} more" if len(left) > MAX_NAMED else ""
-            yield Fact.of("kernels-without-test", suite=chosen.suite, names=names + rest, more=more)
-
-    def use(
-        self,
-        suite: Any,
-        source: SourceRequest,
-        function: FunctionOperation | None = None,
-        timing: PairOptions | None = None,
-    ) -> None:
-        """Judge the tests of another suite, and other kernels where the source differs; called after `open`.
-
-        `function` is the reference in place of PyTorch's own operations.
-        """
-        self._suite = suite
-        self._settings = replace(self._settings, timing=timing or self._settings.timing)
-        before, request = self._function and self._function.request, function and function.request
-        self._function = function
-        if request != before:
-            if self._reference is not None:
-                self._reference.close()
-            self._reference = self._process(request or SourceRequest("aten"), "reference")
-        if source != self._settings.source:
-            if self._candidate is not None:
-                self._candidate.close()
-            self._settings, self._source = replace(self._settings, source=source), None
-            self._candidate = self._process(source, "candidate", kept=self._kept)
-            self._make_tracer(source)
-
-    def run(self, data: Any) -> Json:
-        """Return the result of one test as plain data. `data` may name other kernels than `open` did."""
-        if data.get("source"):
-            self.use(self._suite, codec.from_plain_data(SourceRequest, data["source"]))
-        if data.get("ceilings"):
-            self._roofs = codec.from_plain_data(dict[str, MeasuredCeilings], data["ceilings"])
-        result = self.judge(codec.from_plain_data(EvaluationTest, data["test"]))
-        self._device.check()
-        return codec.to_plain_data(result)
-
-    def judge(self, test: EvaluationTest) -> TestResult:
-        """Judge a test and return its one result."""
-        begin = perf_counter()
-        use_threads(1)
-        result = TestResult(test, "skipped")
-        try:
-            trial = self._make_trial(test)
-        except FactError as why:
-            result = replace(result, reason=why.reason)
-        except LookupError as why:
-            result = replace(result, reason=Fact.message(str(why)))
-        except Exception as error:
-            whose = "PyTorch" if self._function is None else "the reference"
-            result = replace(result, reason=Fact.of("fails-itself", _message(error), name=whose))
-        else:
-            result = replace(result, remarks=trial.reference.remarks)
-            result = self._judge_safely(trial, result)
-            self._release(trial.call_bytes)
-        return replace(result, spent=perf_counter() - begin)
-
-    def close(self) -> None:
-        """End all processes."""
-        for process in (self._candidate, self._reference, self._tracer):
-            if process is not None:
-                process.close()
-        self._device.close()
-
-    def _release(self, call_bytes: int) -> None:
-        """Release the memory that a large test leaves in the processes' allocators: the next one may need it."""
-        if not self._device.is_large(call_bytes):
-            return
-        for process in filter(None, (self._candidate, self._reference, self._tracer)):
-            try:
-                process.release()
-            except (KernelError, WorkerEnded):
-                process.kill()
-
-    def _judge_safely(self, trial: Trial, result: TestResult) -> TestResult:
-        """Judge a trial so that a fault of profkit's own costs one test, and is not held against the kernel."""
-        try:
-            return self._judge(trial, result)
-        except MachineError as fault:
-            said = f"{fault.message}; {fault.fix or ''}".rstrip("; ")
-            return replace(result, status="lost", reason=Fact.message(said))
-        except Exception as error:
-            text = "".join(traceback.format_exception(error))[-TRACEBACK:]
-            reason = Fact.of("not-judged", _message(error))
-            return replace(result, status="lost", reason=reason, traceback=text)
-
-    def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
-        """Return the tests, and the operations that have none because there is no kernel for them.
-
-        An operation that was wanted by name stays: its kernel is missing.
-        """
-        only = set(self._settings.only)
-        tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
-        missing = {test.operation for test in tests if not self._has_kernel(test.operation)}
-        left = tuple(test for test in tests if test.operation not in missing)
-        return left, tuple(sorted(missing))
-
-    def _has_kernel(self, operation: str) -> bool:
-        """Return whether the source has a kernel, by names alone: no file of kernels is run here.
-
-        An operation that was wanted by name counts as there.
-        """
-        if any(names_it(wanted, operation) for wanted in self._settings.operations):
-            return True
-        return self._open_source().has_kernel(operation)
-
-    def _open_source(self) -> KernelSource:
-        """Return the source of the kernels, opened once."""
-        if self._source is None:
-            self._source = open_source(self._settings.source)
-        return self._source
-
-    def _make_trial(self, test: EvaluationTest) -> Trial:
-        """Make the test concrete. Raises what `Trial` raises, and Skip where its arguments are too large to share."""
-        seed = self._settings.seed_of(test.id)
-        trial = Trial(self._suite, test, seed, self._device, self._threads, self._function)
-        needed = trial.recipe.slot_bytes
-        if self._candidate is not None and needed > (room := self._candidate.memory.size):
-            raise Skip(Fact.of("no-shared-room", needed=needed, room=room))
-        return trial
-
-    def _judge(self, trial: Trial, result: TestResult) -> TestResult:
-        """Load the kernel, check it, time it, and return the result with its status."""
-        test = trial.test
-        assert self._candidate is not None
-        assert self._reference is not None
-        note_started(self._logs, self._number, test.id)
-        if not self._settings.correctness_only:
-            start_alike(self._candidate, self._reference)
-        try:
-            self._candidate.load(test.operation)
-        except KernelError as error:
-            return _raised(result, error, "load-error")
-        except WorkerEnded as ended:
-            return _ended(self._candidate, result, ended)
-        try:
-            result = _with_errors(replace(result, status="passed"), trial.check(self._candidate))
-            if test.timed and not self._settings.correctness_only and trial.can_be_timed:
-                result = self._time(trial, result)
-            return result
-        except Incorrect as wrong:
-            result = replace(result, status="incorrect", fault=wrong.fault, reason=wrong.reason)
-            return _with_errors(result, wrong.errors)
-        except Cheat as cheat:
-            return replace(_without_times(result), status="cheat", reason=cheat.reason)
-        except KernelError as error:
-            return _raised(_without_times(result), error, "out-of-memory" if error.memory else "incorrect")
-        except WorkerEnded as ended:
-            return _ended(self._candidate, _without_times(result), ended)
-
-    def _time(self, trial: Trial, result: TestResult) -> TestResult:
-        """Time a correct kernel and return the result with speed-up, bounds and remarks. Raises Cheat."""
-        candidate, reference = self._candidate, self._reference
-        assert candidate is not None
-        assert reference is not None
-        fresh = trial.choose_values()
-        if fresh is None:
-            return replace(result, remarks=(*result.remarks, Fact("same-for-other-values")))
-
-        timer = TrialTimer(trial, fresh, candidate, self._device, self._settings)
-        try:
-            timer.begin(reference)
-            times, unconfirmed = timer.confirm(timer.time(reference), reference)
-            said = (*unconfirmed, *self._device.remarks())
-            if early := self._device.find_early_work():
-                raise Cheat(early)
-        except ReferenceFailed as failed:
-            why = Fact.of("fails-itself", Fact.message(str(failed)), name="PyTorch")
-            return replace(result, remarks=(*result.remarks, Fact.of("not-timed", why)))
-        except Unverified as unknown:
-            return replace(result, remarks=(*result.remarks, Fact.of("not-timed", unknown.reason)))
-        if rate := self._device.impossible_rate(trial.bytes_written, times.whole_seconds):
-            raise Cheat(rate)
-        bytes_, flops = trial.bytes, trial.count_flops()
-        bound = self._least_seconds(bytes_, flops, trial.test.dtype)
-        threads = (
-            (times.threads, times.reference_threads) if self._device.device.type == "cpu" else (0.0, 0.0)
+        if samples.verified < MIN_VERIFIED:
+            raise Unverified(Fact.of("new-memory-each-time", verified=samples.verified))
+        pairs = undisturbed(samples.pairs)
+        quiet = sum(not pair.waited for pair in samples.pairs)
+        disturbed = quiet < len(samples.pairs) / 2 or samples.busy_share > MAX_BUSY_SHARE
+        speedup = find_speedup(pairs, self._options)
+        return PairedTimes(
+            doubted(speedup) if disturbed else speedup,
+            median([pair.candidate for pair in pairs]),
+            median([pair.baseline for pair in pairs]),
+            samples.verified,
+            disturbed,
+            median([batch.seconds for batch in samples.candidate]) / samples.calls,
+            busy_threads(samples.candidate),
+            busy_threads(samples.baseline),
+            samples.launch_seconds,
         )
-        witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
-        remarks = (*result.remarks, *((Fact("busy-machine"),) if times.disturbed else ()), *witnesses)
-        own_share, own = self._trace(trial)
+
+    def may_be_chance(self, speedup: Speedup) -> bool:
+        """Return whether what two processes drew at their start may explain the difference: new ones must show it.
+
+        It changes the time of a short call for as long as the process lives, so no number of pairs shows it.
+        """
+        largest = MAX_BY_CHANCE_ON_GPU if self._machine.on_gpu else MAX_BY_CHANCE
+        is_small = 1 / (1 + largest) < speedup.median < 1 + largest
+        return is_small and speedup.word in ("FASTER", "SLOWER")
+
+    def agree(self, first: PairedTimes, again: PairedTimes) -> tuple[PairedTimes, tuple[Fact, ...]]:
+        """Return the times on which two pairs of processes agree, and a remark where they do not.
+
+        The speed-up nearer to 1 is kept, so that nobody gains by a second draw; without agreement it is AMBIGUOUS.
+        """
+        nearer = min(first, again, key=lambda each: abs(each.speedup.median - 1))
+        nearer = replace(nearer, verified=first.verified + again.verified)
+        if again.speedup.word == first.speedup.word:
+            return nearer, ()
+        nearer = replace(nearer, speedup=doubted(nearer.speedup))
+        return nearer, () if again.disturbed else (Fact("difference-of-processes"),)
+
+    # ------------------------------------------------------------ the result of a test
+
+    def passed(self, result: TestResult, errors: Errors) -> TestResult:
+        """Return the result of a kernel whose outputs were right."""
+        return _with_errors(replace(result, status="passed"), errors)
+
+    def timed(
+        self,
+        result: TestResult,
+        times: PairedTimes,
+        work: CallWork,
+        device: DeviceReport,
+        launches: TracedLaunches | None = None,
+    ) -> TestResult:
+        """Return the result with speed-up, bound and remarks. Raises Cheat for a time that cannot be true."""
+        if device.early is not None:
+            raise Cheat(device.early)
+        machine = self._machine
+        seconds = times.whole_seconds
+        if rate := impossible_rate(work.bytes_written, seconds, machine.units, on_gpu=machine.on_gpu):
+            raise Cheat(rate)
+        bound = self._least_seconds(work)
+        # Threads of a process that waits for a GPU say nothing of its kernel.
+        threads = (0.0, 0.0) if machine.on_gpu else (times.threads, times.baseline_threads)
+        own_share, own = _assess_launches(launches)
         host = describe_host_time(times.seconds, times.launch_seconds)
+        remarks = (
+            *result.remarks,
+            *((Fact("busy-machine"),) if times.disturbed else ()),
+            *describe_witnesses(times.seconds, bound, *threads, self._threads),
+            *device.remarks,
+            *filter(None, (own, host)),
+        )
         return replace(
             result,
             own_share=own_share,
             speedup=times.speedup,
             seconds=times.seconds,
-            reference_seconds=times.reference_seconds,
+            reference_seconds=times.baseline_seconds,
             verified=times.verified,
-            remarks=(*remarks, *said, *filter(None, (own, host))),
-            bytes=float(bytes_),
-            flops=flops,
-            bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),
+            remarks=remarks,
+            bytes=float(work.bytes),
+            flops=work.flops,
+            bound_seconds=kept_bound(bound, times.seconds, times.baseline_seconds),
         )
 
-    def _trace(self, trial: Trial) -> tuple[float | None, Fact | None]:
-        """Return the share of the device's time in kernels of the candidate's own, and a remark about it."""
-        tracer = self._tracer
-        if tracer is None:
-            return None, None
-        try:
-            tracer.load(trial.test.operation)
-            own = assess_own_kernels(trial.trace(tracer, TRACED_CALLS))
-        except (KernelError, WorkerEnded, MachineError) as error:
-            tracer.kill()
-            return None, Fact.of("unknown-launches", Fact.message(str(error)))
-        return (own.share, own.remark) if own is not None else (None, Fact("nothing-ran"))
+    def untimed(self, result: TestResult, why: BaselineFailed | Unverified) -> TestResult:
+        """Return the result of a right kernel of which no time is known, with a remark that says why."""
+        if isinstance(why, Unverified):
+            reason = why.reason
+        else:
+            reason = Fact.of("fails-itself", Fact.message(str(why)), name="PyTorch")
+        return replace(result, remarks=(*result.remarks, Fact.of("not-timed", reason)))
 
-    def _make_tracer(self, source: SourceRequest) -> None:
-        """Start, on a device, the process that shows which kernels are launched; PyTorch's own need none."""
-        if self._tracer is not None:
-            self._tracer.close()
-        traces = self._device.device.type == "cuda" and source.kind != "aten"
-        self._tracer = self._process(source, "tracer", kept=self._kept) if traces else None
+    def undecidable(self, result: TestResult, error: Exception, whose: str = "PyTorch") -> TestResult:
+        """Return the result of a test whose arguments or expected results cannot be made: nobody's kernel ran."""
+        if isinstance(error, FactError):
+            reason = error.reason
+        elif isinstance(error, LookupError):
+            reason = Fact.message(str(error))
+        else:
+            reason = Fact.of("fails-itself", _first_line(error), name=whose)
+        return replace(result, status="skipped", reason=reason)
 
-    def _least_seconds(self, bytes_: int, flops: float | None, dtype: str) -> float | None:
+    def failed(self, result: TestResult, error: Exception, *, loading: bool = False) -> TestResult:
+        """Return the result of a test that ended with this error; `loading`: before its kernel was loaded.
+
+        What is no fault of the kernel or of its process is profkit's own: it costs one test, and is not held against
+        the kernel.
+        """
+        result = replace(result, speedup=None, seconds=None, reference_seconds=None)
+        if isinstance(error, Incorrect):
+            result = replace(result, status="incorrect", fault=error.fault, reason=error.reason)
+            return _with_errors(result, error.errors)
+        if isinstance(error, Cheat):
+            return replace(result, status="cheat", reason=error.reason)
+        if isinstance(error, WorkerEnded):
+            status = STATUSES.get(error.status, "lost")
+            return replace(
+                result, status=status, reason=Fact.message(error.reason), last_line=error.last_line
+            )
+        if isinstance(error, KernelError):
+            return self._raised(result, error, loading=loading)
+        # What the kernel did until then is not kept: a test that is lost is run again.
+        result = replace(result, status="lost", max_abs_error=None, max_rel_error=None, allowed_share=None)
+        if isinstance(error, MachineError):
+            return replace(result, reason=Fact.message(f"{error.message}; {error.fix or ''}".rstrip("; ")))
+        text = "".join(traceback.format_exception(error))[-TRACEBACK:]
+        return replace(result, reason=Fact.of("not-judged", _first_line(error)), traceback=text)
+
+    def _raised(self, result: TestResult, error: KernelError, *, loading: bool) -> TestResult:
+        """Return the result of a kernel, or a file, that raised an exception.
+
+        It is not run for lack of a GPU only if there is none.
+        """
+        if error.needs_gpu and not self._machine.has_gpu:
+            return replace(result, status="not-run", reason=Fact("needs-gpu"))
+        status: TestStatus = "out-of-memory" if error.memory else "incorrect"
+        if loading:
+            status = "load-error"
+        return replace(
+            result,
+            status=status,
+            fault="raised" if status == "incorrect" else None,
+            reason=Fact.message(str(error)),
+            error_type=error.kind,
+            traceback=error.traceback,
+        )
+
+    def _least_seconds(self, work: CallWork) -> float | None:
         """Return the seconds that the hardware needs at least, by arithmetic and by memory; None if unknown.
 
         Memory counts only where no cache holds that many bytes.
         """
-        roofs = self._roofs.get(dtype, self._roofs.get("", MeasuredCeilings()))
-        by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
-        is_cached = bytes_ <= self._device.cached_bytes()
-        by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and not is_cached else 0.0
+        ceilings = self._machine.ceilings
+        own = ceilings.get(work.dtype, ceilings.get("", MeasuredCeilings()))
+        by_flops = work.flops / own.flops if work.flops and own.flops else 0.0
+        is_cached = work.bytes <= self._machine.cached_bytes
+        by_bytes = work.bytes / own.bandwidth if own.bandwidth and not is_cached else 0.0
         return max(by_flops, by_bytes) or None
 
-    def _process(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> KernelProcess:
-        """Create a kernel process of that source, with its own log."""
-        log = self._logs / f"{name}-{self._number}.log"
-        return KernelProcess(
-            source,
-            self._device.make_memory(),
-            threads=self._settings.threads,
-            timeout=self._settings.timeout,
-            log=log,
-            kept=kept,
-        )
+
+def undisturbed(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """Return the pairs in which nobody waited; all, where those are of too few rounds."""
+    quiet = [pair for pair in pairs if not pair.waited]
+    return quiet if len({pair.round for pair in quiet}) >= MIN_ROUNDS else pairs
 
 
-def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
-    """Return the result of a test whose process ended."""
-    process.kill()
-    status = STATUSES.get(ended.status, "lost")
-    return replace(result, status=status, reason=Fact.message(ended.reason), last_line=ended.last_line)
+def find_speedup(pairs: Sequence[Pair], options: PairOptions, confidence: float = CONFIDENCE) -> Speedup:
+    """Return the median of the rounds' median ratios, with its interval by the signed-rank test.
 
-
-def _raised(result: TestResult, error: KernelError, status: TestStatus) -> TestResult:
-    """Return the result of a kernel, or a file, that raised an exception.
-
-    It is not run for lack of a GPU only if there is none.
+    A round is the unit: all of its pairs share the place of their memory, so a hundred of them are one
+    observation.
     """
-    if error.needs_gpu and not torch.cuda.is_available():
-        return replace(result, status="not-run", reason=Fact("needs-gpu"))
-    return replace(
-        result,
-        status=status,
-        fault="raised" if status == "incorrect" else None,
-        reason=Fact.message(str(error)),
-        error_type=error.kind,
-        traceback=error.traceback,
-    )
+    rounds: dict[int, list[float]] = {}
+    for pair in pairs:
+        rounds.setdefault(pair.round, []).append(log(pair.baseline / pair.candidate))
+    ratios = [median(each) for each in rounds.values()]
+    interval = signed_rank_interval(ratios, confidence)
+    low, middle, high = (min(ratios), median(ratios), max(ratios)) if interval is None else interval
+    value, low, high = exp(middle), exp(low), exp(high)
+    speedup = Speedup(value, low, high, speed_word(value, low, high, options.floor), len(pairs))
+    is_sure = speedup.word in ("SAME", "AMBIGUOUS") or _is_sure(ratios, options.floor)
+    return speedup if interval is not None and is_sure else doubted(speedup)
+
+
+def _is_sure(ratios: Sequence[float], floor: float) -> bool:
+    """Return whether one side is surely faster.
+
+    Rounds too few for an interval of that confidence must all lie beyond the floor.
+    """
+    interval = signed_rank_interval(ratios, SURE)
+    if interval is None:
+        return min(ratios) > log(1 + floor) or max(ratios) < -log(1 + floor)
+    return interval[0] > 0 or interval[2] < 0
+
+
+def busy_threads(batches: Sequence[WholeBatch]) -> float:
+    """Return CPU seconds over wall seconds of the median batch; the first batch also starts threads."""
+    return median([batch.cpu_seconds / batch.seconds for batch in batches])
+
+
+def _assess_launches(launches: TracedLaunches | None) -> tuple[float | None, Fact | None]:
+    """Return the share of the device's time in kernels of the candidate's own, and a remark about it.
+
+    Names can be forged: this decides nothing.
+    """
+    if launches is None:
+        return None, None
+    if launches.unknown:
+        return None, Fact.of("unknown-launches", Fact.message(launches.unknown))
+    own = assess_own_kernels(launches.kernels)
+    return (own.share, own.remark) if own is not None else (None, Fact("nothing-ran"))
 
 
 def _with_errors(result: TestResult, errors: Errors | None) -> TestResult:
@@ -431,21 +405,7 @@ def _with_errors(result: TestResult, errors: Errors | None) -> TestResult:
     )
 
 
-def _without_times(result: TestResult) -> TestResult:
-    """Return the result without its times."""
-    return replace(result, speedup=None, seconds=None, reference_seconds=None)
-
-
-def _own_folder(evaluation: Path) -> Path:
-    """Return the folder that kernels must not write to.
-
-    That is the evaluation's, or its parent where other evaluations, to which it will be compared, lie beside it.
-    """
-    shared = evaluation.parent.resolve() in map(Path, _SHARED)
-    return evaluation.parent if not shared and any(evaluation.parent.glob("*/run.json")) else evaluation
-
-
-def _message(error: BaseException) -> Fact:
+def _first_line(error: BaseException) -> Fact:
     """Return the exception's type and the first line of its message."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return Fact.message(f"{type(error).__name__}: {line[:200]}")

@@ -32,9 +32,9 @@ from typing import Any, ClassVar
 import torch
 
 from profkit.core.types import Fact
-from profkit.kernels.evaluation.candidate.arguments import Tensor
-from profkit.kernels.evaluation.candidate.memory import fill_new_memory
 from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.evaluation.worker.arguments import Tensor
+from profkit.kernels.evaluation.worker.memory import fill_new_memory
 from profkit.kernels.operations.check import ACCUMULATOR, SAFETY, Expected
 from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tensors
 
@@ -203,7 +203,7 @@ def _with_results(native: CallReference, expected: Sequence[Expected]) -> CallRe
 def _fill_new_memory(args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Make new memory of this process hold garbage at first, on the device of the arguments."""
     if any(tensor.device.type == "cuda" for tensor in flat_tensors([args, kwargs])):
-        from profkit.kernels.evaluation.candidate.cuda_memory import fill_new_device_memory
+        from profkit.kernels.evaluation.worker.cuda_memory import fill_new_device_memory
 
         return fill_new_device_memory()
     return fill_new_memory()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from dataclasses import dataclass
 from time import monotonic, sleep
 
 import torch
 
-from profkit.analysis.evaluation.witnesses import impossible_rate
 from profkit.core.errors import MachineError, Silent, UsageError
 from profkit.core.types import Fact, MeasuredCeilings
 from profkit.execution.worker import DeviceError
 from profkit.hardware.gpu_locks import lock_gpus
-from profkit.kernels.evaluation.candidate.memory import JudgeMemory
+from profkit.kernels.evaluation.worker.memory import JudgeMemory
 from profkit.kernels.sweep.device import free_memory, measure_ceilings
 
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
@@ -24,7 +24,7 @@ TRUTH = 20  # times its bytes: float64 copies of arguments and results, several 
 # of all checks, of which the candidate has half: fewer are a judge that waited for a processor
 EARLY_SHARE = 0.2
 PATIENCE, LOOK_SECONDS = 20.0, 0.5  # seconds that a judge waits for a device, and between two looks
-LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for an empty request is used by somebody else
+MAX_ANSWER_SECONDS = 2e-3  # seconds; a device that takes longer for an empty request is used by somebody else
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,10 @@ class JudgedDevice:
         free = free_memory(self.device) or 8 << 30
         return JudgeMemory(int(free * ARENA_SHARE) // 4096 * 4096)
 
-    def impossible_rate(self, bytes_written: float, seconds: float) -> Fact | None:
-        """Return why the device cannot have written that many bytes in these seconds; None where it could."""
-        return impossible_rate(bytes_written, seconds)
+    @property
+    def units(self) -> int:
+        """Return how many processors may store results at once."""
+        return os.cpu_count() or 1
 
     def cached_bytes(self) -> int:
         """Return the bytes that may lie in its caches: four times the largest cache."""
@@ -97,7 +98,7 @@ class CudaDevice(JudgedDevice):
     """
 
     def __init__(self) -> None:
-        from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE, IdleProbe
+        from profkit.kernels.evaluation.worker.cuda_memory import DEVICE, IdleProbe
         from profkit.runtime.passes.device_samples import DeviceClock, DeviceWatch
         from profkit.runtime.region.cuda import CudaDriver
 
@@ -121,12 +122,12 @@ class CudaDevice(JudgedDevice):
         self._watch = DeviceWatch(DeviceClock(self._driver, 0, 0).address())
         self._slowdowns = set[str]()
         self._checks = self._early = 0
-        self._probe = IdleProbe(self._ask)
+        self._probe = IdleProbe(self._make_request)
         deadline = monotonic() + PATIENCE
-        while self._probe.idle_seconds > LONGEST_ANSWER and monotonic() < deadline:
+        while self._probe.idle_seconds > MAX_ANSWER_SECONDS and monotonic() < deadline:
             sleep(LOOK_SECONDS)
             self._probe.calibrate()
-        if self._probe.idle_seconds > LONGEST_ANSWER:
+        if self._probe.idle_seconds > MAX_ANSWER_SECONDS:
             self.close()
             raise UsageError(
                 f"another program uses the GPU: an empty request takes {self._probe.idle_seconds * 1e3:.1f} ms",
@@ -135,13 +136,14 @@ class CudaDevice(JudgedDevice):
 
     def make_memory(self) -> JudgeMemory:
         """Return a share of the device's memory."""
-        from profkit.kernels.evaluation.candidate.cuda_memory import CudaJudgeMemory
+        from profkit.kernels.evaluation.worker.cuda_memory import CudaJudgeMemory
 
         return CudaJudgeMemory(self._driver, self._arena_bytes, self._probe)
 
-    def impossible_rate(self, bytes_written: float, seconds: float) -> Fact | None:
-        """Return why its multiprocessors cannot have stored that many bytes in these seconds; else None."""
-        return impossible_rate(bytes_written, seconds, self._properties.multi_processor_count, on_gpu=True)
+    @property
+    def units(self) -> int:
+        """Return the number of its multiprocessors."""
+        return int(self._properties.multi_processor_count)
 
     def cached_bytes(self) -> int:
         """Return twice the size of its L2, which was flushed before."""
@@ -188,7 +190,7 @@ class CudaDevice(JudgedDevice):
         """Release the device for another judge."""
         self._lock.close()
 
-    def _ask(self) -> None:
+    def _make_request(self) -> None:
         """Have the device do a tiny piece of work, and wait for it."""
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         address = ctypes.c_uint64(self._cell.data_ptr())

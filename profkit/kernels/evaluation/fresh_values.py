@@ -15,7 +15,7 @@ from functools import cache
 
 import torch
 
-from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
+from profkit.kernels.evaluation.worker.arguments import Encoder, Recipe, Tensor, decode
 from profkit.kernels.operations.in_float64 import flat_tensors
 
 NOISE = 1 / 8  # the largest share

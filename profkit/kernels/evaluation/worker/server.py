@@ -24,7 +24,7 @@ from profkit.execution.worker import (
     search_own_modules_last,
 )
 from profkit.hardware.machine import available_memory
-from profkit.kernels.evaluation.candidate.confinement import (
+from profkit.kernels.evaluation.worker.isolation import (
     GPU_CACHES,
     confine,
     make_caches,
@@ -75,9 +75,9 @@ class _Handler:
     def __init__(self, answers: int, source: dict[str, Any], memory: Any, threads: int) -> None:
         import torch
 
-        from profkit.kernels.evaluation.candidate.memory import KernelMemory
         from profkit.kernels.evaluation.sources.files import open_source
         from profkit.kernels.evaluation.sources.source import SourceRequest
+        from profkit.kernels.evaluation.worker.memory import WorkerMemory
 
         if threads:
             torch.set_num_threads(threads)
@@ -90,11 +90,11 @@ class _Handler:
         except Exception as error:
             self._fault = _describe_error(error)
         if "cuda" in memory:
-            from profkit.kernels.evaluation.candidate.cuda_memory import CudaKernelMemory
+            from profkit.kernels.evaluation.worker.cuda_memory import CudaWorkerMemory
 
-            self.memory: KernelMemory = CudaKernelMemory(memory)
+            self.memory: WorkerMemory = CudaWorkerMemory(memory)
         else:
-            self.memory = KernelMemory(memory)
+            self.memory = WorkerMemory(memory)
         self._kernel: Any = None
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self._outputs: list[Any] = []
@@ -119,7 +119,7 @@ class _Handler:
 
     def _slots_at(self, recipe: dict[str, Any], offsets: list[int]) -> dict[str, Any]:
         """Make the arguments of a call at each offset; the judge writes their bytes."""
-        from profkit.kernels.evaluation.candidate.arguments import Recipe, decode, storage_views
+        from profkit.kernels.evaluation.worker.arguments import Recipe, decode, storage_views
 
         known = Recipe(
             recipe["body"], tuple(recipe["storages"]), tuple(recipe["sizes"]), recipe["slot_bytes"]

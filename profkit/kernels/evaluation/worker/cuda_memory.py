@@ -19,14 +19,9 @@ import torch
 from profkit.core.codec import without_collector
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
-from profkit.kernels.evaluation.candidate.arguments import Tensor
-from profkit.kernels.evaluation.candidate.memory import (
-    GARBAGE,
-    DeviceGate,
-    JudgeGate,
-    JudgeMemory,
-    KernelMemory,
-)
+from profkit.kernels.evaluation.worker.arguments import Tensor
+from profkit.kernels.evaluation.worker.gate import DeviceGate, JudgeGate
+from profkit.kernels.evaluation.worker.memory import GARBAGE, JudgeMemory, WorkerMemory
 from profkit.runtime.region.cuda import L2_BYTES, CudaDriver, DriverError
 
 DEVICE = torch.device("cuda", 0)  # a judge sees one device alone
@@ -255,8 +250,8 @@ class _Segment(NamedTuple):
     handle: str
 
 
-class CudaKernelMemory(KernelMemory):
-    """The same memory in the kernel process; see `KernelMemory`. Raises DriverError."""
+class CudaWorkerMemory(WorkerMemory):
+    """The same memory in the kernel process; see `WorkerMemory`. Raises DriverError."""
 
     def __init__(self, description: Json) -> None:
         assert isinstance(description, dict)
@@ -301,7 +296,7 @@ class CudaKernelMemory(KernelMemory):
 
     def end_gated(self, number: int) -> None:
         """Have the device write the number when the last call is done."""
-        self._gate.tell_done(torch.cuda.current_stream(DEVICE).cuda_stream, number)
+        self._gate.report_done(torch.cuda.current_stream(DEVICE).cuda_stream, number)
 
     def touch(self) -> None:
         """Launch a tiny kernel: a device needs some 0.5 ms to switch from another process to this one."""
