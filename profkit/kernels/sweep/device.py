@@ -30,7 +30,7 @@ from profkit.runtime.passes.device_samples import (
 from profkit.runtime.passes.timing import (
     DOUBTED_SAMPLES,
     FEW_SAMPLES,
-    LEAST_SAMPLES,
+    MIN_SAMPLES,
     SampleAssessment,
     assess_samples,
     sample_until,
@@ -205,7 +205,7 @@ def time_cold(
         """Assess the samples: where each is of several calls, sixteen suffice for a drift to show."""
         return assess_samples(samples, precision, doubt=len(samples) * each < DOUBTED_SAMPLES)
 
-    first_look = LEAST_SAMPLES if each > 1 else FEW_SAMPLES
+    first_look = MIN_SAMPLES if each > 1 else FEW_SAMPLES
     seconds = sample_until(take, assess, begin=begin, budget=budget, first_look=first_look)
     assessment = assess(seconds)
     return SampleSet(
