@@ -110,7 +110,8 @@ def test_a_kernel_compiled_for_several_constants_is_one_row_with_all_its_launche
     assert rows["gemm"].seconds == pytest.approx(rows["add"].seconds * 3)
     assert rows["gemm"].launches == rows["add"].launches
     (row,) = [row for row in kernel_rows(run(replace(TRACE, kernels=tuple(variants)))) if row.time]
-    assert row.time is not None and row.share == 1.0
+    assert row.time is not None
+    assert row.share == 1.0
     # 10 launches of 30 ms, 6 of 33 ms and 4 of 25 ms
     assert (row.time.launches, row.time.total, row.time.median) == (20, 0.6, pytest.approx(0.03))
 

@@ -27,7 +27,7 @@ from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.judging.judge import BaselineFailed, Pair, WholeBatch
 from profkit.kernels.evaluation.worker.arguments import KernelError, Recipe, Tensor
 from profkit.kernels.evaluation.worker.worker import TimedBatch, Worker, copy_storages
-from profkit.runtime.passes.processor import MAX_WAITING_SHARE as MAX_WAITING_SHARE
+from profkit.runtime.passes.processor import MAX_WAITING_SHARE
 
 EMPTY_BATCHES = 7
 MIN_GATED_SECONDS = 6e-4  # of a batch: beside it what a process may pretend is within the floor

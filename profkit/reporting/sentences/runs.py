@@ -143,14 +143,6 @@ def watched_to_its_end(pid: float, seconds: float) -> str:
 # ---------------- trials: what made one likely, and why it has no result
 
 
-@SENTENCES.add("trial-left-out")
-def trial_left_out(seconds: float, left: float) -> str:
-    return (
-        f"one run takes about {format_figures(seconds)} s, but only {format_figures(left)} s are left for changes "
-        "that nobody asked to try"
-    )
-
-
 @SENTENCES.add("trial-collector")
 def trial_collector(share: float) -> str:
     return f"the garbage collector took {percent(share)} of the time"
