@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -197,6 +198,8 @@ def main() -> None:
     parser.add_argument("--depth", choices=("quick", "standard", "full"), default="standard")
     parser.add_argument("program", nargs="*", help=f"some of {', '.join(NAMES)}, or files")
     options = parser.parse_args()
+    # What is measured is an installed package: compiled once, and not at each start of profkit and of what it samples.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep if options.keep is not None else Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
