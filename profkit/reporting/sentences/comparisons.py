@@ -53,7 +53,7 @@ SENTENCES = SentenceTable(
 )
 
 
-# ---------------- why an outcome is what it is
+# ---------------------------------------------------------------- why an outcome is what it is
 
 
 @SENTENCES.add("worse")
@@ -174,7 +174,7 @@ def tests_mended(operation: str, mended: float) -> str:
     return f"{of}{count_of(mended, 'test')} failed before and passed now."
 
 
-# ---------------- what an interval does not know
+# ---------------------------------------------------------------- what an interval does not know
 
 
 @SENTENCES.add("correlated")
@@ -214,7 +214,7 @@ def settled_by_instructions(share: float, tool: str) -> str:
     return f"it executes {signed_percent(share)} instructions, which decides the comparison ({tool})"
 
 
-# ---------------- what would decide it
+# ---------------------------------------------------------------- what would decide it
 
 
 @SENTENCES.add("accept")
@@ -237,7 +237,7 @@ def smaller_floor(floor: float) -> str:
     return f"a quiet machine, or --floor {100 * floor:g}%: more time is unlikely to decide it"
 
 
-# ---------------- notes of a comparison
+# ---------------------------------------------------------------- notes of a comparison
 
 
 @SENTENCES.add("interrupted")

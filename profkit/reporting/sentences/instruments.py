@@ -47,7 +47,7 @@ SENTENCES = SentenceTable(
 )
 
 
-# ---------------- recordings
+# ---------------------------------------------------------------- recordings
 
 
 @SENTENCES.add("unknown-chip")
@@ -194,7 +194,7 @@ def recording_ended(name: str) -> str:
     )
 
 
-# ---------------- Metal
+# ---------------------------------------------------------------- Metal
 
 
 @SENTENCES.add("no-counter-set")

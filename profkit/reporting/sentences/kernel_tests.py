@@ -42,7 +42,7 @@ SENTENCES = SentenceTable(
 )
 
 
-# ---------------- why an implementation of a sweep cannot be had
+# ---------------------------------------------------------------- why an implementation of a sweep cannot be had
 
 
 @SENTENCES.add("takes-dtypes")
@@ -90,7 +90,7 @@ def too_wide_rows(most: float) -> str:
     return f"the Triton kernel takes rows of at most {count_text(most)} elements"
 
 
-# ---------------- why a test or a case has no result, and what must be known of one
+# ---------------------------------------------------------------- tests and cases: why there is no result
 
 
 @SENTENCES.add("wrong-numbers")

@@ -35,7 +35,7 @@ SENTENCES = SentenceTable(
 )
 
 
-# ---------------- what the past says of a metric
+# ---------------------------------------------------------------- what the past says of a metric
 
 
 @SENTENCES.add("night other-machine")
@@ -98,7 +98,7 @@ def night_moved(value: str, size: str) -> str:
     return f"{value}, {size}"
 
 
-# ---------------- why a workload was not measured, or not run in pairs
+# ---------------------------------------------------------------- why a workload was not measured, or not run in pairs
 
 
 @SENTENCES.add("workload not-stored")
@@ -170,7 +170,7 @@ def uncounted_budget_spent(what: str) -> str:
     return f"{what} was not counted: the budget is used up"
 
 
-# ---------------- nights and comparisons
+# ---------------------------------------------------------------- nights and comparisons
 
 
 @SENTENCES.add("ended out-of-time")

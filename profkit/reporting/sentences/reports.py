@@ -40,7 +40,7 @@ SENTENCES = SentenceTable(
 )
 
 
-# ---------------- messages
+# ---------------------------------------------------------------- messages
 
 
 @SENTENCES.add("text")
@@ -48,7 +48,7 @@ def message(text: str) -> str:
     return text
 
 
-# ---------------- any report
+# ---------------------------------------------------------------- any report
 
 
 @SENTENCES.add("says")
@@ -81,7 +81,7 @@ def file_cut_off(said: str) -> str:
     return f"the file was cut off: {said}; everything before that point was read"
 
 
-# ---------------- perf
+# ---------------------------------------------------------------- perf
 
 
 @SENTENCES.add("many-stacks")
@@ -162,7 +162,7 @@ def events_not_known(names: str) -> str:
     return f"not available here: {names}"
 
 
-# ---------------- valgrind
+# ---------------------------------------------------------------- valgrind
 
 
 @SENTENCES.add("changed-cache")

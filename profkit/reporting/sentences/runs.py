@@ -38,7 +38,7 @@ SENTENCES = SentenceTable(
 )
 
 
-# ---------------- notes of a run
+# ---------------------------------------------------------------- notes of a run
 
 
 @SENTENCES.add("backend-chosen")
@@ -140,7 +140,7 @@ def watched_to_its_end(pid: float, seconds: float) -> str:
     return f"Process {pid:.0f} and its children were profiled for {seconds:.1f} s, until it ended."
 
 
-# ---------------- trials: what made one likely, and why it has no result
+# ---------------------------------------------------------------- trials
 
 
 @SENTENCES.add("trial-collector")

@@ -8,7 +8,7 @@ from functools import cache
 from inspect import signature
 from typing import Any, TypeVar, get_type_hints
 
-from profkit.core.formatting import format_figures, format_percent, format_quantity, joined
+from profkit.core.formatting import format_figures, format_percent, format_quantity, format_threshold, joined
 from profkit.core.types import Fact
 from profkit.reporting.sentences.formats import kernel_name, title
 
@@ -174,6 +174,17 @@ class Movement(str):
             f"{Subject.of_fact(fact, name)} {'rose' if after > before else 'fell'}{size}, "
             f"from {format_quantity(before, unit)} to {format_quantity(after, unit)}"
         )
+
+
+class TargetLimit(str):
+    """What a target demands: `< 5 %`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of_fact(cls, fact: Fact, _name: str) -> TargetLimit:
+        """Return the threshold of a fact about a target."""
+        return cls(format_threshold(fact.names["operator"], fact.numbers["limit"], fact.names["unit"]))
 
 
 class Risen(str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.analysis.metrics.catalogue import title_of
-from profkit.core.formatting import format_percent, format_quantity, format_threshold
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.reporting.sentences.formats import (
     and_more,
     busy_text,
@@ -14,7 +14,7 @@ from profkit.reporting.sentences.formats import (
     unit_names,
     whole_percent,
 )
-from profkit.reporting.sentences.table import Parts, Quantity, SentenceTable
+from profkit.reporting.sentences.table import Parts, Quantity, SentenceTable, TargetLimit
 from profkit.reporting.sentences.words import UNITS
 
 SENTENCES = SentenceTable(
@@ -32,7 +32,7 @@ SENTENCES = SentenceTable(
 )
 
 
-# ---------------- what limits a kernel
+# ---------------------------------------------------------------- what limits a kernel
 
 
 @SENTENCES.add("unit")
@@ -75,12 +75,12 @@ def part_of_a_wave(share: float) -> str:
     return f"its blocks fill only {whole_percent(share)} of the device"
 
 
-# ---------------- verdicts
+# ---------------------------------------------------------------- verdicts
 
 
 @SENTENCES.add("against")
-def against_target(parts: Parts, operator: str, limit: float, unit: str) -> str:
-    return f"{parts.first}; target {format_threshold(operator, limit, unit)}{parts.rest}"
+def against_target(parts: Parts, target: TargetLimit) -> str:
+    return f"{parts.first}; target {target}{parts.rest}"
 
 
 @SENTENCES.add("but")
@@ -136,11 +136,8 @@ def some_kernels(parts: Parts, more: float) -> str:
 
 
 @SENTENCES.add("kernels-miss")
-def kernels_miss(share: float, parts: Parts, operator: str, limit: float, unit: str) -> str:
-    return (
-        f"{share_text(share)} of the GPU time is in kernels that miss it: {parts.first}; target "
-        f"{format_threshold(operator, limit, unit)}"
-    )
+def kernels_miss(share: float, parts: Parts, target: TargetLimit) -> str:
+    return f"{share_text(share)} of the GPU time is in kernels that miss it: {parts.first}; target {target}"
 
 
 @SENTENCES.add("kernel-misses")
@@ -154,10 +151,10 @@ def unknown_kernels(share: float, kernel: str, parts: Parts) -> str:
 
 
 @SENTENCES.add("kernels-meet")
-def kernels_meet(share: float, parts: Parts, operator: str, limit: float, unit: str) -> str:
+def kernels_meet(share: float, parts: Parts, target: TargetLimit) -> str:
     return (
         f"{share_text(share)} of the GPU time is in kernels that meet it: {parts.first}; target "
-        f"{format_threshold(operator, limit, unit)}{parts.rest}"
+        f"{target}{parts.rest}"
     )
 
 
