@@ -89,7 +89,9 @@ def _scheduled(
     flop, size = (float(text) if text != "" else None for text in (flop, bytes_))
     unit = unit if unit in _UNITS else None
     work = str(operation)[:MAX_NAME], bool(backward), str(type_) or None, unit, flop, size
-    instruction = ScheduledKernel(str(kernel), str(runs), int(group), *work, *where, str(name)[:MAX_NAME])
+    instruction = ScheduledKernel(
+        str(kernel), str(runs), int(group), *work, *where, instruction=str(name)[:MAX_NAME]
+    )
     return str(module), int(number), int(at), int(of), instruction, int(loop), int(times)
 
 

@@ -281,8 +281,8 @@ def different_launches(groups: Sequence[LaunchGroup]) -> Iterable[Fact]:
         several += ["several-devices"] if len(group.devices) > 1 else []
         if several:
             ways.setdefault(tuple(several), []).append(group)
-    for several, alike in ways.items():
+    for differences, alike in ways.items():
         first = alike[0].kernel
         yield Fact.of(
-            "launched-in-ways", *map(Fact, several), name=first.name, id=first.id, more=len(alike) - 1
+            "launched-in-ways", *map(Fact, differences), name=first.name, id=first.id, more=len(alike) - 1
         )
