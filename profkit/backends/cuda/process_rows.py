@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -89,9 +90,8 @@ def _scheduled(
     flop, size = (float(text) if text != "" else None for text in (flop, bytes_))
     unit = unit if unit in _UNITS else None
     work = str(operation)[:MAX_NAME], bool(backward), str(type_) or None, unit, flop, size
-    instruction = ScheduledKernel(
-        str(kernel), str(runs), int(group), *work, *where, instruction=str(name)[:MAX_NAME]
-    )
+    scheduled = ScheduledKernel(str(kernel), str(runs), int(group), *work, *where)
+    instruction = replace(scheduled, instruction=str(name)[:MAX_NAME])
     return str(module), int(number), int(at), int(of), instruction, int(loop), int(times)
 
 
