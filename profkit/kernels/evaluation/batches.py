@@ -217,7 +217,7 @@ class PairedBatches:
             second.copy_(first)
             copy_storages(self._slots[written[0]][self._chosen], self._kept)
         else:
-            self._write_one_by_one(written)
+            self._write_call_by_call(written)
 
     def _time(self, worker: Worker) -> TimedBatch:
         """Time the batch of one worker."""
@@ -265,7 +265,7 @@ class PairedBatches:
             raise Unlaunched
         return min(times)  # one that was disturbed would be subtracted from every time
 
-    def _write_one_by_one(self, workers: Sequence[Worker]) -> None:
+    def _write_call_by_call(self, workers: Sequence[Worker]) -> None:
         """Write new values call by call, to both workers in that order."""
         for place, (values, copies) in enumerate(zip(*(self._slots[each] for each in workers), strict=True)):
             self._call.fresh.write(values)

@@ -115,8 +115,8 @@ class CudaDevice(JudgedDevice):
         self._lock = _lock_device(str(self._properties.uuid))
         self._arena_bytes = int(self._properties.total_memory * DEVICE_ARENA_SHARE) >> 21 << 21
         # Waking a process and waiting for the device take some 0.2 ms; of small kernels 512 fill 3 ms and more.
-        most = min(1 << 32, self._arena_bytes // 4 * 3)
-        self.batch = BatchLimits(0.010, 512, most, with_results=True)
+        max_bytes = min(1 << 32, self._arena_bytes // 4 * 3)
+        self.batch = BatchLimits(0.010, 512, max_bytes, with_results=True)
         self._spare_bytes = int(self._properties.total_memory * SPARE_SHARE)
         self._driver = CudaDriver()
         self._watch = DeviceWatch(DeviceClock(self._driver, 0, 0).address())

@@ -183,7 +183,7 @@ class Evaluator:
     def evaluate(self, test: EvaluationTest) -> TestResult:
         """Run a test and return its one result."""
         begin = perf_counter()
-        use_threads(1)
+        use_threads(1)  # of small arguments more of them would rather wait for each other than compute
         result = TestResult(test, "skipped")
         try:
             trial = self._make_trial(test)
@@ -259,9 +259,10 @@ class Evaluator:
         assert baseline is not None
         is_loaded = False
         try:
+            # From here on the kernel may end even this process: then the test counts, and is not tried again.
             note_started(self._logs, self._number, test.id)
             if not self._settings.correctness_only:
-                start_alike(candidate, baseline)
+                start_alike(candidate, baseline)  # while no kernel is loaded that could influence it
             candidate.load(test.operation)
             is_loaded = True
             result = judge.passed(result, trial.check(candidate))

@@ -107,11 +107,11 @@ class FreshValues:
     def write_rows(self, region: Tensor, recipe: Recipe) -> None:
         """Write new values of each call in a region of consecutive slots, all at once where possible."""
         count = region.numel() // recipe.slot_bytes
-        most = max(
+        largest = max(
             (self._contents[number].numel() // each.itemsize for number, each in self._dtypes.items()),
             default=0,
         )
-        if self._strong or self._whole or 2 * most > len(self._pool):
+        if self._strong or self._whole or 2 * largest > len(self._pool):
             for begin in range(0, region.numel(), recipe.slot_bytes):
                 places = zip(recipe.storages, recipe.sizes, strict=True)
                 self.write([region[begin + at : begin + at + size] for at, size in places])
@@ -172,16 +172,16 @@ def choose_values(
 
     `run` gives PyTorch's own results for the bytes of the arguments' storages.
     """
-    best, most = None, 0
+    best, max_changed = None, 0
     for strong in (False, True):
         values = FreshValues(encoder, recipe, strong=strong)
         with suppress(Exception):  # PyTorch's own, for values that it does not take
             first = run(_written(values, encoder))
             for _ in range(TRIES):
                 changed = sum(map(_differs, first, run(_written(values, encoder))))
-                if changed > most:
-                    best, most = values, changed
-                if most == len(first):
+                if changed > max_changed:
+                    best, max_changed = values, changed
+                if max_changed == len(first):
                     return best
     return best
 
@@ -207,7 +207,7 @@ def _is_sorted(tensor: Tensor) -> bool:
     """Return whether numbers rise or fall along every row of four or more, and are not all equal."""
     if tensor.dim() == 0 or tensor.shape[-1] < 4 or tensor.is_complex() or tensor.dtype is torch.bool:
         return False
-    for rows in (tensor[(0,) * (tensor.dim() - 1)], tensor):  # most are told by their first row
+    for rows in (tensor[(0,) * (tensor.dim() - 1)], tensor):  # the first row alone decides most of them
         before, after = rows[..., :-1], rows[..., 1:]
         if not bool((before <= after).all()) and not bool((before >= after).all()):
             return False

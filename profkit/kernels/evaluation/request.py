@@ -141,15 +141,15 @@ def _check(options: JudgeSettings) -> None:
     if options.dtype and options.dtype not in DTYPES:
         raise UsageError(f"there is no dtype called {options.dtype!r} here", f"--dtype {','.join(DTYPES)}")
     usual = JudgeSettings()
-    for option, value, most, default in (
+    for option, value, maximum, default in (
         ("--budget", options.timing.budget, LONGEST, usual.timing.budget),
         ("--timeout", options.timeout, LONGEST, usual.timeout),
         ("--precision", options.timing.precision, 0.5, usual.timing.precision),
         ("--floor", options.timing.floor, 0.5, usual.timing.floor),
     ):
-        if not 0 < value <= most:
+        if not 0 < value <= maximum:
             raise UsageError(
-                f"{option} {value:g} is not above 0 and at most {most:,.12g}", f"{option} {default:g}"
+                f"{option} {value:g} is not above 0 and at most {maximum:,.12g}", f"{option} {default:g}"
             )
     if not 0 <= options.threads <= 4096:
         raise UsageError(f"--threads {options.threads} is not a number of threads", "--threads 1")

@@ -91,6 +91,7 @@ class KernelTimer:
         self._calls = calls_in_batch(seconds, self._trial.call_bytes, self._device.batch)
         self._device.begin_timing()
         times = self._time()
+        # To start new processes takes seconds: only where their accidents could explain what was found.
         if not self._judge.may_be_chance(times.speedup):
             return times, ()
         self._replace_workers()
@@ -100,6 +101,7 @@ class KernelTimer:
         """Time the candidate paired with the baseline, on a device behind the gate where the calls can wait there."""
         candidate, baseline = self._candidate, self._baseline
         if self._on_cuda:
+            # Calls that cannot wait at the gate, now or in a later round, are timed together with their launches.
             with suppress(Unlaunched):
                 if calls := fit_gate(candidate, baseline, self._call, self._calls):
                     return self._judge.weigh(self._collect(calls, gated=True))
@@ -189,6 +191,7 @@ def collect_samples(
         batches = PairedBatches(candidate, baseline, call, calls, cleanup, gated=gated)
         for number in range(MAX_ROUNDS):
             batches.renew(pinned=pinned)
+            # The first pairs in new memory pay for its pages, and for caches that hold something else.
             warm = perf_counter()
             batches.run_pairs(number)
             if perf_counter() - warm < WARM_SECONDS:
@@ -207,7 +210,7 @@ def collect_samples(
                     spent_verifying += perf_counter() - before
                 if perf_counter() > round_end:
                     break
-            if number + 1 < MIN_ROUNDS:
+            if number + 1 < MIN_ROUNDS:  # even where the time is over: fewer decide nothing
                 continue
             if perf_counter() - begin > budget or judge.is_settled(pairs):
                 break

@@ -183,6 +183,7 @@ class Trial:
             native = run_natively(self.operation, lambda: self._make(before))
             if self._is_right_by_far(worker, timed, native):
                 return True
+            # A result in float64 takes a hundred times as long: only of what PyTorch's own result does not decide.
             reference = self._refer(before)
             try:
                 self._check(worker, timed, reference)
@@ -192,6 +193,7 @@ class Trial:
                 return True
             if worker.refresh(addresses):
                 return False
+            # Called again where it can know that it is checked: if it is right now, it cheated before.
             (again,) = worker.call(self.recipe, [before])
             self._check(worker, again, reference)
             raise Cheat(Fact.of("wrong-in-timed-call", why))

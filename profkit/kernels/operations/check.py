@@ -287,7 +287,9 @@ def _expect(problem: Problem, place: int, what: str, true: Tensor, part: _Part) 
     kept = operation.kept_results(point) * dtype.roundoff
     inner = sqrt(operation.chain(point, place)) * ACCUMULATOR
     size, near = operation.size(place, true, part.inputs, part.above), true.abs()
-    allowed = near * (SAFETY * dtype.roundoff) + size * (SAFETY * (kept + inner)) + max(dtype.least, EXACT)
+    allowed = (
+        near * (SAFETY * dtype.roundoff) + size * (SAFETY * (kept + inner)) + max(dtype.min_number, EXACT)
+    )
     leans, whole = inf, float(near.sum())
     if _has_batches(problem, place) and whole > 0:
         # Of rows whose statistics were kept in the dtype all numbers have an error in common.

@@ -24,7 +24,7 @@ class Dtype:
 
     itemsize: int
     roundoff: float
-    least: float  # the smallest subnormal: what is below it is rounded to 0
+    min_number: float  # the smallest subnormal: what is below it is rounded to 0
 
 
 DTYPES = {

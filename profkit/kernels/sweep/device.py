@@ -145,8 +145,8 @@ def call_memory(
         call()
         wait()
         return before + int(torch.cuda.max_memory_allocated(device)) - int(held)
-    most = _peak_allocation(call)
-    return None if most is None else before + most
+    peak = _peak_allocation(call)
+    return None if peak is None else before + peak
 
 
 def _peak_allocation(call: Callable[[], object]) -> int | None:

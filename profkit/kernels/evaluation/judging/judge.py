@@ -233,6 +233,7 @@ class Judge:
         launches: TracedLaunches | None = None,
     ) -> TestResult:
         """Return the result with speed-up, bound and remarks. Raises Cheat for a time that cannot be true."""
+        # First: of times that a kernel could falsify nothing else is worth knowing.
         if device.early is not None:
             raise Cheat(device.early)
         machine = self._machine

@@ -239,7 +239,7 @@ def _expect(result: Expected, truths: Truth, place: int, length: float) -> Expec
     if not (native.is_floating_point() or native.is_complex()):
         return Expected(result.name, native)
     info = torch.finfo(native.dtype)
-    roundoff, least = info.eps / 2, info.smallest_normal * info.eps
+    roundoff, min_number = info.eps / 2, info.smallest_normal * info.eps
     wide = WIDER.get(native.dtype, native.dtype)
     own = native.to(wide)
     if truth is None or truth.shape != native.shape or not (truth.is_floating_point() or truth.is_complex()):
@@ -249,7 +249,7 @@ def _expect(result: Expected, truths: Truth, place: int, length: float) -> Expec
         error = _own_error(own, truth)
     size = truth.abs().nan_to_num_(0.0, 0.0, 0.0)
     accumulated = SAFETY * sqrt(length) * ACCUMULATOR
-    allowed = (SAFETY * roundoff + accumulated) * size + SAFETY * error + least
+    allowed = (SAFETY * roundoff + accumulated) * size + SAFETY * error + min_number
 
     def allow_by_condition() -> Tensor | None:
         move, nearby = truths.moves[place], truths.errors_nearby[place]

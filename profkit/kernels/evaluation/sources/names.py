@@ -22,7 +22,7 @@ from profkit.core.files.regular import read_bounded
 
 _PREFIXES = ("torch.ops.aten.", "aten::", "aten.")
 # Bare names whose most called overload, by the operator traces of tritonbench, is neither `default` nor `Tensor`.
-_MOST_CALLED = {
+_USUAL_OVERLOADS = {
     **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne", "fmod", "remainder", "rsub"), "Scalar"),
     **dict.fromkeys(("masked_fill", "masked_fill_"), "Scalar"),
     **dict.fromkeys(("std", "var", "std_mean", "var_mean"), "correction"),
@@ -155,7 +155,7 @@ def find_operator(name: str) -> Any:
 def main_overload(operation: str) -> str:
     """Return the most called overload of a bare name: `relu` is `relu.default`, `add` is `add.Tensor`."""
     overloads = known_overloads()[operation]
-    wanted = (_MOST_CALLED.get(operation, "default"), "default", "Tensor", *overloads)
+    wanted = (_USUAL_OVERLOADS.get(operation, "default"), "default", "Tensor", *overloads)
     return next(overload for overload in wanted if overload in overloads)
 
 

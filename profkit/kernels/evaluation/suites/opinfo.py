@@ -147,14 +147,14 @@ DEFAULT_DTYPE = "float32"
 
 @dataclass
 class OpInfo:
-    """The suite. `most`: tests of an operation, taken evenly from all of its samples.
+    """The suite. `max_tests`: tests of an operation, taken evenly from all of its samples.
 
     Calls whose result cannot be checked are left out: random results, unwritten memory, results that are no
     tensors of plain numbers. The list is kept on disk for each version of torch.
     """
 
     name: str = "opinfo"
-    most: int = MAX_TESTS
+    max_tests: int = MAX_TESTS
     device: str = "cpu"
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
@@ -196,7 +196,7 @@ class OpInfo:
 
     def _list(self, dtype: str) -> list[EvaluationTest]:
         """Return all tests of the dtype, from the cache on disk where they are kept."""
-        parts = ["opinfo", str(LIST_VERSION), torch.__version__, dtype, str(self.most)]
+        parts = ["opinfo", str(LIST_VERSION), torch.__version__, dtype, str(self.max_tests)]
         name = disk_cache.cache_key(*parts, *([self.device] if self.device != "cpu" else []))
         if (kept := disk_cache.read_cached(name)) is not None:
             return [EvaluationTest(**each) for each in json.loads(kept)]
@@ -249,8 +249,8 @@ class OpInfo:
         largest, elements = max(tests, key=lambda test: test[1])
         last = len(tests) - 1
         numbers: Iterable[int] = range(len(tests))
-        if len(tests) > self.most:
-            spread = {round(at * last / (self.most - 2)) for at in range(self.most - 1)}
+        if len(tests) > self.max_tests:
+            spread = {round(at * last / (self.max_tests - 2)) for at in range(self.max_tests - 1)}
             numbers = [at for at in numbers if at in spread or tests[at][0] is largest]
         for at in numbers:
             test = tests[at][0]

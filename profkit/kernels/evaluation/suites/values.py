@@ -347,8 +347,8 @@ class _Maker:
             if dtype == torch.uint8:
                 return drawn
             return torch.where(torch.rand(shape, generator=generator) < 0.5, drawn, -drawn)
-        least = 0 if dtype == torch.uint8 else -9
-        return torch.randint(least, 10, shape, generator=generator, dtype=dtype)
+        minimum = 0 if dtype == torch.uint8 else -9
+        return torch.randint(minimum, 10, shape, generator=generator, dtype=dtype)
 
     def _make_indices(self, forms: list[Any] | tuple[Any, ...]) -> list[Any]:
         """Make the indices of `index` and `index_put`: tensor i is of dimension i; where it writes, no place twice."""

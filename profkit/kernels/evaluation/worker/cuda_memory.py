@@ -395,8 +395,8 @@ class IdleProbe:
     @property
     def busy_seconds(self) -> float:
         """Return the seconds above which an answer is that of a busy device."""
-        least = WAITING if self.waiting else self.idle_seconds + ABOVE_IDLE
-        return max(TIMES_IDLE * self.idle_seconds, least)
+        min_seconds = WAITING if self.waiting else self.idle_seconds + ABOVE_IDLE
+        return max(TIMES_IDLE * self.idle_seconds, min_seconds)
 
     @property
     def is_idle(self) -> bool:

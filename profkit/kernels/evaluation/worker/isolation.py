@@ -1,4 +1,7 @@
-"""Limits on a process of kernels, and the protection of profkit's own. Linux only; elsewhere nothing is done.
+"""All that keeps a kernel from what is not its own. Linux only; elsewhere nothing is done.
+
+This is no sandbox against an attacker (SECURITY.md): it stops a faulty kernel from harming others, and a cheat from
+reaching the judge, its files, or processor time that nobody measures.
 
 The judge and the reference let nobody but the system's administrator look into their memory or their
 descriptors. The candidate cannot send them signals, trace them, nor write any file of theirs (landlock(7),
@@ -49,6 +52,9 @@ _MADE = "~/.cache/torch_extensions"  # what a compiler could not make itself: ~/
 _FILTERS = {"x86_64": (317, 0xC000003E, (101, 323, 425)), "aarch64": (277, 0xC00000B7, (117, 282, 425))}
 _X32 = 0x40000000  # the calls of another ABI on x86-64
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+_SET_FILTER = 1
+_LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_OFFSET_OF_NUMBER, _OFFSET_OF_ARCHITECTURE = 0, 4  # in struct seccomp_data
 
 # Those that compilers for a GPU make themselves, which they may not in a home that they cannot write to.
 GPU_CACHES = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems")
@@ -83,34 +89,38 @@ def confine(kernels: Sequence[str], kept: Sequence[str]) -> None:
 def refuse_calls() -> None:
     """Forbid this process, and all that it starts, the system calls that get around being stopped.
 
-    The filter makes every call a little slower, so the reference has it, too. To be called while the process has
+    The filter makes every call a little slower, so the baseline has it, too. To be called while the process has
     one thread.
     """
     if os.uname().machine not in _FILTERS or sys.maxsize < 1 << 32:
         return
     seccomp, architecture, refused = _FILTERS[os.uname().machine]
-
-    def instruction(code: int, value: int, jump: int = 0, otherwise: int = 0) -> bytes:
-        return struct.pack("=HBBI", code, jump, otherwise, value)
-
-    load, equal, at_least, leave = 0x20, 0x15, 0x35, 0x06
-    tests = [instruction(at_least, _X32, len(refused) + 1)]
-    tests += [instruction(equal, number, len(refused) - place) for place, number in enumerate(refused)]
+    # A program of the kernel's packet filter, whose jumps are counted from the next instruction on. It allows all
+    # calls but those that are refused: a list of the allowed ones would break whatever a compiler needs.
+    tests = [_instruction(_JUMP_IF_AT_LEAST, _X32, len(refused) + 1)]
+    tests += [
+        _instruction(_JUMP_IF_EQUAL, number, len(refused) - place) for place, number in enumerate(refused)
+    ]
     parts = [
-        instruction(load, 4),  # the architecture
-        instruction(equal, architecture, 1),
-        instruction(leave, _REFUSE),
-        instruction(load, 0),  # the number of the call
+        _instruction(_LOAD, _OFFSET_OF_ARCHITECTURE),
+        _instruction(_JUMP_IF_EQUAL, architecture, 1),
+        _instruction(_RETURN, _REFUSE),  # numbers of another architecture mean other calls
+        _instruction(_LOAD, _OFFSET_OF_NUMBER),
         *tests,
-        instruction(leave, _ALLOW),
-        instruction(leave, _REFUSE),
+        _instruction(_RETURN, _ALLOW),
+        _instruction(_RETURN, _REFUSE),
     ]
     code = ctypes.create_string_buffer(b"".join(parts))
-    program = struct.pack("=H6xQ", len(parts), ctypes.addressof(code))
+    program = struct.pack("=H6xQ", len(parts), ctypes.addressof(code))  # struct sock_fprog
     with suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)
         if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0:
-            libc.syscall(seccomp, 1, ctypes.c_ulong(_NO_SLOWDOWN), program)
+            libc.syscall(seccomp, _SET_FILTER, ctypes.c_ulong(_NO_SLOWDOWN), program)
+
+
+def _instruction(code: int, value: int, jump: int = 0, otherwise: int = 0) -> bytes:
+    """Return an instruction of the filter (struct sock_filter)."""
+    return struct.pack("=HBBI", code, jump, otherwise, value)
 
 
 def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[Path]) -> None:
@@ -120,6 +130,7 @@ def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[
         return
     writes = _WRITE_FILE | (_TRUNCATE if version >= 3 else 0)
     rights = writes | _CHANGE_FOLDERS | (_REFER if version >= 2 else 0)
+    # struct landlock_ruleset_attr: rights on files, on the network, and what is scoped (from version 6 on).
     wanted = struct.pack("=QQQ", rights, 0, _SIGNALS)[: 24 if version >= 6 else 8]
     rules = libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(len(wanted)), 0)
     if rules < 0:
@@ -185,10 +196,11 @@ def _give_up_capabilities(libc: ctypes.CDLL) -> None:
         libc.capset(ctypes.byref(header), data)
 
 
-# ---------------------------------------------------------------- a standstill
+# ---------------------------------------------------------------- stopping a process
 
-WAKING_SECONDS = 1e-4  # of processor time, that all processes elsewhere may take for being woken and stopped
-MAX_LOOKS = 50  # for processes that start others
+# Of processor time, that all processes elsewhere may take for being woken and stopped: more was work.
+WAKING_SECONDS = 1e-4
+MAX_LOOKS = 50  # for processes that start others: whoever starts more of them meanwhile does it to escape
 _CPU_CLOCK = 2  # of a process: what clock_getcpuclockid(3) makes of its number
 
 

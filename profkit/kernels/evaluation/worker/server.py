@@ -33,7 +33,7 @@ from profkit.kernels.evaluation.worker.isolation import (
 )
 
 TRACEBACK = 4000  # characters
-TINY_KERNEL = "#least"  # the name of a kernel of PyTorch's own that ends at once
+TINY_KERNEL = "#tiny"  # the name of a kernel of PyTorch's own that ends at once
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -102,7 +102,7 @@ class _Handler:
     def _load(self, operation: str) -> dict[str, Any]:
         """Load the kernel of the operation; without a name, one that returns its first tensor."""
         if operation in ("", TINY_KERNEL):
-            self._kernel = _least if operation else _give_back
+            self._kernel = _run_tiny_kernel if operation else _give_back
             return {"loaded": ""}
         if self._source is None:
             return self._fault
@@ -268,7 +268,7 @@ def _give_back(*args: Any, **kwargs: Any) -> Any:
     return first[0] if isinstance(first, list) else first
 
 
-def _least(first: Any) -> Any:
+def _run_tiny_kernel(first: Any) -> Any:
     """Run the smallest kernel of PyTorch's."""
     return first.relu()
 

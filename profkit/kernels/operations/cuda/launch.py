@@ -23,7 +23,7 @@ from profkit.kernels.operations.definitions import EPS, Call, Problem, Tensor, U
 
 HERE = Path(__file__).parent
 HEADER = "values.cuh"
-# How a kernel's parameters are told: pointer, 32-bit number, 64-bit number, float.
+# How a kernel's parameters are described: pointer, 32-bit number, 64-bit number, float.
 KINDS: dict[str, Any] = {
     "p": ctypes.c_void_p,
     "u": ctypes.c_uint32,
@@ -221,8 +221,8 @@ def rows_launch(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -
     blocks = max(1, -(-(x.numel() // width) * lanes // threads))
     if walks:
         processors = device_of(index)[1]
-        most = min(processors * kernel.resident(threads), max(2 * processors, blocks // 4))
-        blocks = min(blocks, most)
+        max_blocks = min(processors * kernel.resident(threads), max(2 * processors, blocks // 4))
+        blocks = min(blocks, max_blocks)
     return KernelLaunch(kernel, blocks, threads)
 
 

@@ -137,10 +137,12 @@ def swish_backward(dy: Any, x: Any) -> Any:
 def mse(x: Any, target: Any) -> Any:
     """Return the mean of the squared differences, one number of x's dtype; the same at every call."""
     N = x.numel()
-    most, partial, done = scratch_memory(x.device)
-    small = most * SUM_BLOCK > N  # less than one block for each program
-    block, warps, most = (SUM_BLOCK // 4, 4, most) if small else (SUM_BLOCK, 8, most // 2)
-    count = min(triton.cdiv(N, block), most)
+    max_programs, partial, done = scratch_memory(x.device)
+    small = max_programs * SUM_BLOCK > N  # less than one block for each program
+    block, warps, max_programs = (
+        (SUM_BLOCK // 4, 4, max_programs) if small else (SUM_BLOCK, 8, max_programs // 2)
+    )
+    count = min(triton.cdiv(N, block), max_programs)
     out = torch.empty((), dtype=x.dtype, device=x.device)
     _mse[(count,)](x, target, partial, done, out, N, 1.0 / N, block, CHUNK, num_warps=warps)
     return out
@@ -152,12 +154,12 @@ def scratch_memory(device: Any) -> tuple[int, Any, Any]:
 
     All calls on a device share it: they must follow one another on one stream.
     """
-    most = PROGRAMS
+    max_programs = PROGRAMS
     if device.type == "cuda":
-        most *= torch.cuda.get_device_properties(device).multi_processor_count
-    room = triton.cdiv(4 * most, CHUNK) * CHUNK  # for as many programs of one warp
+        max_programs *= torch.cuda.get_device_properties(device).multi_processor_count
+    room = triton.cdiv(4 * max_programs, CHUNK) * CHUNK  # for as many programs of one warp
     partial = torch.empty(room, dtype=torch.float32, device=device)
-    return most, partial, torch.zeros((), dtype=torch.int32, device=device)
+    return max_programs, partial, torch.zeros((), dtype=torch.int32, device=device)
 
 
 def mse_backward(dout: Any, x: Any, target: Any) -> Any:

@@ -44,12 +44,12 @@ def tile_shape(x: Any, elements: int) -> tuple[int, int, int]:
     return max(1, elements // row), block, min(max(1, block // HELD), 16)
 
 
-def program_count(rows: int, height: int, most: int, walkers: int, warps: int) -> int:
+def program_count(rows: int, height: int, max_programs: int, walkers: int, warps: int) -> int:
     """Return how many programs run: one for each tile, at most `walkers` warps per multiprocessor.
 
-    `most` is that of `scratch_memory`.
+    `max_programs` is that of `scratch_memory`.
     """
-    return min(-(-rows // height), max(1, most // PROGRAMS * max(1, walkers // warps)))
+    return min(-(-rows // height), max(1, max_programs // PROGRAMS * max(1, walkers // warps)))
 
 
 def register_limit(walkers: int) -> dict[str, int]:
@@ -290,11 +290,11 @@ def cross_entropy(x: Any, target: Any) -> Any:
     C = x.shape[-1]
     M = x.numel() // C
     rows, block, warps = tile_shape(x, CROSS_ENTROPY)
-    most, partial, done = scratch_memory(x.device)
+    max_programs, partial, done = scratch_memory(x.device)
     out = torch.empty((), dtype=x.dtype, device=x.device)
     size, step = units_and_step(C)
     walkers = WALKERS if rows * block * x.element_size() <= LIGHT * 32 * warps else WALKERS // 2
-    _cross_entropy[(program_count(M, rows, most, walkers, warps),)](
+    _cross_entropy[(program_count(M, rows, max_programs, walkers, warps),)](
         x, target, partial, done, out, M, size, 1.0 / M, step, rows, block, CHUNK,
         num_warps=warps, **register_limit(walkers),
     )  # fmt: skip

@@ -72,7 +72,7 @@ def test_many_samples_of_an_operation_are_taken_evenly_with_the_largest() -> Non
     from profkit.kernels.evaluation.suites.opinfo import OpInfo
     from profkit.kernels.evaluation.suites.suite import Selection
 
-    few = list(OpInfo(most=4).tests(Selection((), "float32")))
+    few = list(OpInfo(max_tests=4).tests(Selection((), "float32")))
     for operation in {test.operation for test in few}:
         assert sum(test.operation == operation for test in few) <= 4
     numbers = [test.source["sample"] for test in few if test.operation == "searchsorted.Tensor"]
