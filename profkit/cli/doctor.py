@@ -78,7 +78,9 @@ def _bundle(target: Path, backend: str, format: options.OutputFormat, *, quiet: 
                 body = {"bundle": str(target), "steps": steps, "files": dict(bundle.files)}
                 options.print_json({"schema": "profkit.bundle/1", **body})
             else:
-                gone = ", ".join(f"{one.kind}: {one.count}" for one in bundle.removed) or "nothing"
+                gone = (
+                    ", ".join(f"{removal.kind}: {removal.count}" for removal in bundle.removed) or "nothing"
+                )
                 tables = table(("step", "result", "time"), steps, words=2), table(("file", "bytes"), sizes)
                 look = Section("Check its contents, and send it", (Commands((f"tar -tzf {target}",)),))
                 title = f"{target}: {len(sizes)} files; removed: {gone}."

@@ -97,7 +97,7 @@ def of_run(run: Run, id: str, part: str | None = None, start: int = 0, root: Pat
         {part: rows[part][start:]} if part else {name: rows[name][:n] for name, n in _FIRST.items()}
     )
     left = {part: len(shown[part])} if part else {name: len(items) for name, items in rows.items()}
-    gone = [_row({"pass": one.name, "reason": one.reason}) for one in unfinished_passes(document)]
+    gone = [_row({"pass": result.name, "reason": result.reason}) for result in unfinished_passes(document)]
     answer = RunAnswer(id, document.state, time_line(document) or "", gone, {"name": _short(document.name)})
     return _fitted(replace(answer, **shown), left)
 
@@ -118,7 +118,7 @@ def of_comparison(found: Comparison) -> CompareAnswer:
         "fix" in untrusted
     ):  # it has the commands of both runs in it, and an agent runs nothing that stands there
         own["fix"] = as_arguments(fact_text(Fact("in-turns")))
-    if alike := [_short(difference_line(one)) for one in found.differences[:_MAX_DIFFERENCES]]:
+    if alike := [_short(difference_line(difference)) for difference in found.differences[:_MAX_DIFFERENCES]]:
         untrusted["not_alike"] = alike
     if found.outcome not in ("same", "ambiguous") and (why := why_lines(found)):
         untrusted["why"] = [_short(line) for line in why]

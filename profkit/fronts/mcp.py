@@ -231,11 +231,11 @@ class Tools:
             budget = max(1.0, min(budget, self._left))
             line = f"runs {shown_line(command)} for about {budget:.0f} s"
             await context.report_progress(0.0, budget, line)
-            end, begin, told = threading.Event(), time.monotonic(), [0.0]
+            end, begin, reported = threading.Event(), time.monotonic(), [0.0]
 
             def tick(seconds: float) -> None:
-                if seconds - told[0] >= _TICK and not end.is_set():
-                    told[0] = seconds
+                if seconds - reported[0] >= _TICK and not end.is_set():
+                    reported[0] = seconds
                     with contextlib.suppress(Exception):  # the client may be gone
                         anyio.from_thread.run(context.report_progress, seconds, max(seconds, budget), line)
 
@@ -301,14 +301,14 @@ class Server(MCPServer):
         """Call a tool. Raises ToolError for one that is not there, and for arguments that it cannot take."""
         from pydantic import ValidationError  # by which the package mcp checks arguments
 
-        tools = {one.name: one.input_schema for one in await self.list_tools()}
+        tools = {tool.name: tool.input_schema for tool in await self.list_tools()}
         if name not in tools:
             raise _error(f"there is no tool {name!r}", f"one of {', '.join(tools)}")
         known = tools[name]["properties"]
         call = f"{name}({', '.join(known)})"
-        for one in arguments:
-            if one not in known:
-                raise _error(f"{name} has no argument {one!r}", call)
+        for argument in arguments:
+            if argument not in known:
+                raise _error(f"{name} has no argument {argument!r}", call)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as fault:
@@ -332,7 +332,7 @@ _TYPES = {"string": "a text", "number": "a number", "integer": "a whole number",
 
 def _kind(schema: Mapping[str, Any]) -> str:
     """Return what an argument is, by its JSON schema: `a list of texts`, `one of quick, gate`."""
-    schema = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), schema)
+    schema = next((choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"), schema)
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
     return (

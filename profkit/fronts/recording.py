@@ -79,14 +79,14 @@ class PartSampler(StackSampler):
         """Sample no more, and leave the interpreter as it was."""
         until = (end := time.perf_counter()) + PATIENCE
         while end - self._first > PATIENCE and time.perf_counter() < until:
-            if any(one.node for one in self._threads.values()):
+            if any(thread.node for thread in self._threads.values()):
                 break
             time.sleep(
                 FIRST_PAUSE
             )  # one call into native code kept the interpreter from the beginning to here
         super().finish()
         self.task, self.tasks_before = None, ()
-        gc.callbacks[:] = [one for one in gc.callbacks if one != self._collected]
+        gc.callbacks[:] = [callback for callback in gc.callbacks if callback != self._collected]
         self._look()
 
     def _sample(self) -> None:
@@ -133,7 +133,7 @@ class PartSampler(StackSampler):
             row[2] = cell
             text = "".join(linecache.getlines(code.co_filename))
             # What a magic ran has the number of its cell, which itself is one line then.
-            longest = max(text, self.texts.get(cell, ""), key=lambda one: one.count("\n"))
+            longest = max(text, self.texts.get(cell, ""), key=lambda version: version.count("\n"))
             self.texts[cell] = self._given.get(cell, longest)
         return function
 
@@ -181,7 +181,7 @@ class PartRecording:
         with _lock:
             if DIRECTIVE_VARIABLE in os.environ or HOST_MODULE in sys.modules:
                 self.reason = Fact("profile-samples-already")
-            elif running := [one.name for one in _current if not one.is_paused]:
+            elif running := [recording.name for recording in _current if not recording.is_paused]:
                 self.reason = Fact.of("sampled-already", name=running[0])
             else:
                 self._end_trace = _start_trace(str(self.folder / TRACE))
@@ -214,7 +214,7 @@ class PartRecording:
         with _lock:
             if self.sampler is None or self not in _current:
                 return False
-            if any(not one.is_paused for one in _current if one is not self):
+            if any(not recording.is_paused for recording in _current if recording is not self):
                 return False
             self.sampler.paused = False
             return True

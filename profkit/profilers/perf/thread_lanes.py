@@ -103,14 +103,14 @@ def read_wall_stacks(switched: Path, text: Path, program: Path) -> Stacks | None
     ran: dict[bytes, Counter[tuple[Frame, ...]]] = {}
     waited: dict[tuple[bytes, str], Counter[tuple[Frame, ...]]] = {}
     for _, thread, at, event, period, lines in native_samples(text):
-        frames = tuple(one for line in reversed(lines) if (one := parse_frame(line)) is not None)
+        frames = tuple(frame for line in reversed(lines) if (frame := parse_frame(line)) is not None)
         if is_switch(event):
             kind = waits_for_what(lines)
-            own = tuple(one for one in frames if one.library != KERNEL)
+            own = tuple(frame for frame in frames if frame.library != KERNEL)
             waited.setdefault((thread, kind), Counter())[own] += lanes.lengths.get((thread, at), 0.0)  # type: ignore[assignment]
         else:
             ran.setdefault(thread, Counter())[frames] += period  # type: ignore[assignment]
-    order = sorted(lanes.seconds, key=lambda one: -lanes.seconds[one][_RUNS])
+    order = sorted(lanes.seconds, key=lambda thread: -lanes.seconds[thread][_RUNS])
     own_frame = set(order[:MAX_NAMED_THREADS])
     threads: list[WallThread] = []
     for number, (thread, process) in enumerate(lanes.processes.items(), 1):
@@ -204,8 +204,8 @@ class _LaneCollector:
         """Return the kind of a wait; one without a sample gets that of similarly long waits of its thread."""
         if isinstance(what, str):
             return what
-        near = (self.by_class.get((thread, one)) for one in (what, what + 1, what - 1))
-        return next((one.most_common(1)[0][0] for one in near if one), "")
+        near = (self.by_class.get((thread, nearby)) for nearby in (what, what + 1, what - 1))
+        return next((counts.most_common(1)[0][0] for counts in near if counts), "")
 
 
 def _read_samples(text: Path, program: str) -> _Sampled:

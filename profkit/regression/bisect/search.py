@@ -128,14 +128,14 @@ def next_move(
     spent = len(seen) > 2 * _most_tests(n)
     seen = _of_others(skipped, seen)
     ends = []
-    for stretch in sorted(stretches(n, skipped, seen, floor), key=lambda one: -abs(one.size)):
+    for stretch in sorted(stretches(n, skipped, seen, floor), key=lambda stretch: -abs(stretch.size)):
         step = _step_of(stretch, skipped, seen, floor)
         if isinstance(step, Move):
             if not spent:
                 return step
             step = Found(stretch.low, stretch.high, 1.0, stretch.size, rest=True)
         ends.append(step)
-    return tuple(sorted(ends, key=lambda one: one.low))
+    return tuple(sorted(ends, key=lambda end: end.low))
 
 
 def _step_of(

@@ -73,10 +73,10 @@ def _inside(version: Version, word: str) -> str:
     return str(path.relative_to(version.root)) if version.root and path.is_relative_to(version.root) else word
 
 
-def _twin(path: str, one: Version, other: Version) -> str:
-    assert one.root is not None
+def _twin(path: str, version: Version, other: Version) -> str:
+    assert version.root is not None
     assert other.root is not None
-    return str(other.root / Path(path).relative_to(one.root))
+    return str(other.root / Path(path).relative_to(version.root))
 
 
 def _own(version: Version, paths: frozenset[str], others: frozenset[str]) -> Iterator[str]:

@@ -23,9 +23,11 @@ _STEP = 2  # columns
 
 def view(folder: Path) -> View:
     """Return the tree of the run in `folder`. Raises UsageError if nothing was sampled with its callers."""
-    stacks = [one for one in read_extras(folder).stacks if not is_wall_time(one)]
-    python = [one for one in stacks if any(is_python(frame) for stack in one.weights for frame in stack)]
-    chosen = max(python or stacks, key=lambda one: sum(one.weights.values()), default=None)
+    stacks = [sampled for sampled in read_extras(folder).stacks if not is_wall_time(sampled)]
+    python = [
+        sampled for sampled in stacks if any(is_python(frame) for stack in sampled.weights for frame in stack)
+    ]
+    chosen = max(python or stacks, key=lambda sampled: sum(sampled.weights.values()), default=None)
     rows = tuple(_rows(chosen)) if chosen is not None else ()
     if chosen is None or not rows:
         raise UsageError(

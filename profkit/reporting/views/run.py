@@ -143,11 +143,11 @@ def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
 
 def _part_text(document: RunDocument) -> Text | None:
     """Return `938 ms; memory +122 MiB at its end, peak 215 MiB`, of a part of a program; None of a whole one."""
-    known = {one.metric: one.value for one in document.readings}
+    known = {reading.metric: reading.value for reading in document.readings}
     added, calls = known.get("memory.rss_added"), document.facts.get("calls", "")
     if added is None and not calls.isdigit():
         return None
-    seconds = sum(one.seconds for one in document.passes if one.name == "stacks")
+    seconds = sum(result.seconds for result in document.passes if result.name == "stacks")
     most = f"peak {format_quantity(known.get('memory.rss_peak'), 'B')}"
     if added is None:
         count = plural(int(calls), "call")
@@ -245,9 +245,9 @@ def _blocks(
     yield to_do_section(document)
     # Without a device the account is made of the same places.
     places = None if account is not None and document.trace is None else spots_section(document)
-    tables = [one for one in (places, *_gpu_sections(document, texts, kernels)) if one is not None]
-    if account is not None:  # it has what they say, in one table
-        tables = [Detail((one,)) for one in tables]
+    tables = [table for table in (places, *_gpu_sections(document, texts, kernels)) if table is not None]
+    if account is not None:  # it has what they say, in table table
+        tables = [Detail((table,)) for table in tables]
     yield NotOnPage(tuple(tables))
     yield trials_section(document)
     yield targets_section(document, verdicts=verdicts)

@@ -220,8 +220,12 @@ def flame_section(extras: Extras) -> Iterator[Section]:
 
     Native stacks of another run cannot be put below Python's: they stand folded beneath.
     """
-    wall = [one for one in extras.stacks if is_wall_time(one)]
-    deep = [one for one in extras.stacks if not is_wall_time(one) and not any(map(_has_python, one.weights))]
+    wall = [sampled_stacks for sampled_stacks in extras.stacks if is_wall_time(sampled_stacks)]
+    deep = [
+        sampled_stacks
+        for sampled_stacks in extras.stacks
+        if not is_wall_time(sampled_stacks) and not any(map(_has_python, sampled_stacks.weights))
+    ]
     if wall and not any(map(_has_python, wall[0].weights)):
         deep = []  # of the same recording: the wall time has them, and what waits beside them
     chosen, native = (wall[:1], deep) if wall else (list(extras.stacks[:_FLAMES]), [])
@@ -294,5 +298,5 @@ def read_extras(folder: Path | None) -> Extras:
     for name in ("stacks", "trace"):
         with contextlib.suppress(UnreadableReport):
             sampled = read_speedscope(folder / "artifacts" / f"{name}.speedscope.json")
-            stacks += sorted(sampled, key=lambda one: -len(one.weights))
+            stacks += sorted(sampled, key=lambda sampled_stacks: -len(sampled_stacks.weights))
     return Extras(folder, tuple(stacks))

@@ -167,7 +167,7 @@ def _rows(document: RunDocument, account: Account) -> tuple[Block, ...]:
     ]
     table = replace(data_table(columns, account.rows, brief=_BRIEF), anchor=ROW)
     below = (_clock(account), _waiting_threads(account), _start_up(document, account))
-    return (table, *(Paragraph(one) for one in below if one is not None))
+    return (table, *(Paragraph(text) for text in below if text is not None))
 
 
 def _headline(account: Account, document: RunDocument) -> str:
@@ -234,12 +234,10 @@ def _growth(account: Account, folder: str) -> str:
     if growth is None:
         return ""
     first, last = format_quantity(growth.first, "s"), format_quantity(growth.last, "s")
-    one = "An iteration"
+    iteration = "An iteration"
     if growth.where != account.loop:
-        one = f"An iteration of the loop at {where_text(replace(growth.where, function=None), folder)}"
-    return (
-        f"{one} takes {first} at first and {last} at the end: its work grows with the number of iterations."
-    )
+        iteration = f"An iteration of the loop at {where_text(replace(growth.where, function=None), folder)}"
+    return f"{iteration} takes {first} at first and {last} at the end: its work grows with the number of iterations."
 
 
 def _run_headline(account: Account, folder: str) -> str:
@@ -276,7 +274,7 @@ def _largest_row(account: Account, folder: str) -> str:
     row, words = max(named, key=lambda pair: pair[0].seconds)
     share = row.seconds / account.seconds
     if share < _WORTH:
-        first = sum(one.seconds for one, _ in named[:_BRIEF]) / account.seconds
+        first = sum(entry.seconds for entry, _ in named[:_BRIEF]) / account.seconds
         count = min(len(named), _BRIEF)
         return (
             f"No place takes {percent_text(100 * _WORTH)} of the {whole}: "
@@ -289,7 +287,9 @@ def _largest_row(account: Account, folder: str) -> str:
 
 def _nothing_better(account: Account, document: RunDocument) -> bool:
     """Return whether no insight promises more than the distance to the limits: other work could save more."""
-    better = max((one.gain.at_most for one in document.insights if one.gain is not None), default=0.0)
+    better = max(
+        (insight.gain.at_most for insight in document.insights if insight.gain is not None), default=0.0
+    )
     return better <= 1 - account.least / account.seconds + _MARGIN
 
 
@@ -408,7 +408,7 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
         if not below:
             return row_what(row)
         return joined_spans(row_what(row, _WITH_BELOW - len(below)), soft(f" in {below}"))
-    spots = (one for one in document.hot_spots if (one.where, one.kind) == (row.where, row.does))
+    spots = (spot for spot in document.hot_spots if (spot.where, spot.kind) == (row.where, row.does))
     spot = next(spots, None)
     if spot is None:
         return ""
@@ -455,10 +455,21 @@ def _clock(account: Account) -> str | None:
     if clock is None:
         return None
     most = f" of {clock.highest / 1e9:.3g}" if clock.highest else ""
-    held = f": held by {joined([_HELD_BY.get(one, one) for one in clock.held_by])}" if clock.held_by else ""
+    held = (
+        f": held by {joined([_HELD_BY.get(reason, reason) for reason in clock.held_by])}"
+        if clock.held_by
+        else ""
+    )
     said = f"clock {clock.seen / 1e9:.3g}{most} GHz{held}"
     for limit in ("tensor", "fp32"):
-        row = next((one for one in account.rows if one.limit == limit and one.of_sheet is not None), None)
+        row = next(
+            (
+                candidate
+                for candidate in account.rows
+                if candidate.limit == limit and candidate.of_sheet is not None
+            ),
+            None,
+        )
         if row is not None and row.busy is not None and row.of_sheet is not None:
             unit = "tensor cores" if limit == "tensor" else "FP32 units"
             at_clock, of_sheet = percent_text(100 * row.busy), percent_text(100 * row.of_sheet)

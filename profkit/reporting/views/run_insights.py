@@ -64,7 +64,9 @@ class JoinedInsight:
         gain = self.insight.gain
         if gain is None:
             return None
-        total = sum(one.gain.at_most for one in (self.insight, *self.others) if one.gain is not None)
+        total = sum(
+            insight.gain.at_most for insight in (self.insight, *self.others) if insight.gain is not None
+        )
         return replace(gain, at_most=min(1.0, total))
 
 
@@ -78,9 +80,12 @@ def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
         if insight.source == "profkit":
             groups.setdefault(_same_advice(insight) or (number,), []).append(insight)
     together = [JoinedInsight(same[0], tuple(same[1:])) for same in groups.values()]
-    if not any(one.insight.where.kernel for one in together):
+    if not any(joined_insight.insight.where.kernel for joined_insight in together):
         return together
-    return sorted(together, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+    return sorted(
+        together,
+        key=lambda joined_insight: -(joined_insight.gain.at_most if joined_insight.gain is not None else 0.0),
+    )
 
 
 def _same_advice(insight: Insight) -> tuple[object, ...] | None:
@@ -110,7 +115,10 @@ def insight_items(document: RunDocument) -> ItemList | None:
     On a short screen the first has its reasons, and the others only their places.
     """
     found = shown_findings(document)
-    items = tuple(_item(one, document.workload.folder, first=one is found[0]) for one in found)
+    items = tuple(
+        _item(joined_insight, document.workload.folder, first=joined_insight is found[0])
+        for joined_insight in found
+    )
     return ItemList(items, ordered=True, brief=BRIEF) if items else None
 
 
@@ -118,7 +126,7 @@ def shown_findings(document: RunDocument) -> list[JoinedInsight]:
     """Return the findings as they are listed, so that the first has the number 1."""
     # A place alone is a row of the account; it is no change.
     return join_insights(
-        [one for one in document.insights if one.rule != "hot-spot" or document.account is None]
+        [insight for insight in document.insights if insight.rule != "hot-spot" or document.account is None]
     )
 
 
@@ -126,25 +134,25 @@ def explained_targets(document: RunDocument) -> dict[str, int]:
     """Return the number of the first finding that explains each missed target."""
     numbers: dict[str, int] = {}
     for number, found in enumerate(shown_findings(document), 1):
-        for one in (found.insight, *found.others):
-            for target in one.targets:
+        for insight in (found.insight, *found.others):
+            for target in insight.targets:
                 numbers.setdefault(target, number)
     return numbers
 
 
-def _item(one: JoinedInsight, folder: str, *, first: bool) -> Item:
-    insight = one.insight
+def _item(joined_insight: JoinedInsight, folder: str, *, first: bool) -> Item:
+    insight = joined_insight.insight
     brief: tuple[Text, ...] = ()
     below: list[Text] = [joined(soft("why    "), f"{evidence_text(insight)}.")]
-    if one.others:
-        below.append(joined(soft("also   "), _others_text(one.others, folder)))
+    if joined_insight.others:
+        below.append(joined(soft("also   "), _others_text(joined_insight.others, folder)))
     if (place := place_text(insight, folder)) is not None:
         below.append(joined(soft("where  "), place))
         brief = (below[-1],)
     below.append(joined(soft("how    "), insight.change))
     if insight.gain is not None and insight.gain.bound and not insight.gain.tried:
         below.append(joined(soft("bound  "), f"{insight.gain.bound}."))
-    text = joined(strong(insight.title), gain_text(one.gain))
+    text = joined(strong(insight.title), gain_text(joined_insight.gain))
     return Item(text, tuple(below), None if first else brief, place or "")
 
 
@@ -152,10 +160,10 @@ def _others_text(others: Sequence[Insight], folder: str) -> Text:
     """Return `sgemm_b (3.4 %), sgemm_c (1.2 %) and 2 more kernels`, each with the most that can be won."""
     named = [
         joined(
-            code(_other_label(one, folder)),
-            f" ({format_percent(100 * one.gain.at_most)} %)" if one.gain is not None else "",
+            code(_other_label(other, folder)),
+            f" ({format_percent(100 * other.gain.at_most)} %)" if other.gain is not None else "",
         )
-        for one in others[:_NAMED]
+        for other in others[:_NAMED]
     ]
     left = len(others) - len(named)
     kind = "kernel" if others[0].where.kernel is not None else "place"
@@ -283,7 +291,9 @@ def to_do_section(document: RunDocument) -> Section | None:
 
 def _missing_trace_text(document: RunDocument) -> str:
     """Return why nothing is concluded from what was counted, and what gives a trace."""
-    lost = next((one for one in document.passes if one.name == "trace" and one.state != "finished"), None)
+    lost = next(
+        (result for result in document.passes if result.name == "trace" and result.state != "finished"), None
+    )
     notes = [Fact("counted-alone")]
     if lost is not None:
         notes.insert(0, Fact.of(f"pass-{lost.state}", *filter(None, [lost.reason]), name=lost.name))
@@ -344,7 +354,7 @@ def more_text(document: RunDocument) -> Text | None:
                 groups.setdefault(line, []).append(verdict.target)
     if not groups:
         return None
-    line = max(groups, key=lambda one: len(groups[one]))
+    line = max(groups, key=lambda place: len(groups[place]))
     tells = tuple(dict.fromkeys(groups[line]))
     left = len(tells) - _MAX_NAMED
     named = ", ".join(tells[:_MAX_NAMED]) + (f" and {left} more" if left > 0 else "")
@@ -356,7 +366,7 @@ def _without_lines(document: RunDocument) -> str | None:
 
     Samples of a function are of its lines where its compiler was asked for them.
     """
-    if not any(one.native for one in document.sampled) or "compiler" in document.facts:
+    if not any(profile.native for profile in document.sampled) or "compiler" in document.facts:
         return None
     largest = next(iter(document.hot_spots), None)
     if largest is None or largest.kind != "native" or largest.share < _LINES_TELL or largest.where.line:
@@ -494,9 +504,9 @@ def _inside_text(spot: CodeSpot) -> str:
     return f"; {percent_text(100 * innermost.value)} in {_inner_name(innermost)}"
 
 
-def _inner_name(one: CodeLine) -> str:
+def _inner_name(line: CodeLine) -> str:
     """Return a library's public function; of a method before Python 3.11, whose class is not known, its module, too."""
-    name = name_in_file(one.function, one.file)
-    if "." not in name and one.file is not None:
-        name = f"{module_name(one.file).rpartition('.')[2]}.{name}"
+    name = name_in_file(line.function, line.file)
+    if "." not in name and line.file is not None:
+        name = f"{module_name(line.file).rpartition('.')[2]}.{name}"
     return name if len(name) <= _INNER else cut_right(name.rpartition(".")[2], _INNER)

@@ -72,7 +72,9 @@ def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) 
     crest = f"peak {format_quantity(peak, 'B')}"
     marks.append(Line(((0.0, peak), (end, peak)), "peak", f"{crest}, {of}"))
     marks.append(TextMark(0.0, peak, crest, "peak", sides="ra"))
-    parts = [one.hover for one in marks if isinstance(one, Line | Area) and one.hover and one.style != "step"]
+    parts = [
+        mark.hover for mark in marks if isinstance(mark, Line | Area) and mark.hover and mark.style != "step"
+    ]
     parts += [f"{plural(len(single), 'entry', 'entries')} of the region"] if single else []
     words = f"{title}: {'; '.join(parts)}."
     return Chart(
@@ -140,11 +142,11 @@ def _holding_lines(document: RunDocument) -> Iterator[str]:
     """
     folder = document.workload.folder
     top = document.allocations.top if document.allocations is not None else ()
-    largest = max((one.size for one in top), default=0)
-    for one in [one for one in top if one.size >= _WORTH * largest > 0][:_LINES]:
-        place = where_text(Place(file=one.file, line=one.line), folder)
-        yield f"Python's objects of {place}: {format_quantity(float(one.size), 'B')}"
-    held = next((one for one in document.profiles if one.kind == "held-lines"), None)
+    largest = max((allocation.size for allocation in top), default=0)
+    for allocation in [allocation for allocation in top if allocation.size >= _WORTH * largest > 0][:_LINES]:
+        place = where_text(Place(file=allocation.file, line=allocation.line), folder)
+        yield f"Python's objects of {place}: {format_quantity(float(allocation.size), 'B')}"
+    held = next((profile for profile in document.profiles if profile.kind == "held-lines"), None)
     for spot in held.hotspots[:_LINES] if held is not None else ():
         place = where_text(Place(function=spot.function, file=spot.file, line=spot.line), folder)
         size = format_quantity(spot.own, "B")

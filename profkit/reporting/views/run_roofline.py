@@ -45,7 +45,7 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
         said = "Nothing is drawn, because the arithmetic and the bytes are not both known for anything that took time."
         return PageOnly((Section("Roofline", (), said, anchor="roofline"),))
     shown = model.points[:_MAX_POINTS]
-    share = percent_text(100 * min(1.0, sum(one.share for one in shown)))
+    share = percent_text(100 * min(1.0, sum(point.share for point in shown)))
     said = f"{plural(len(shown), 'mark')}, with {share} of {model.of}."
     if model.drawn < 0.995:
         said += (
@@ -59,9 +59,9 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
 def _note(model: RooflineModel, shown: Sequence[RooflinePoint]) -> str:
     """Return how to read the chart, and at which clock the tensor cores' roof is drawn."""
     said = ["A larger mark takes more time; a mark nearer to its roof leaves less to gain."]
-    if any(one.counted for one in shown):
+    if any(point.counted for point in shown):
         said.append("Filled: counted.")
-    if any(not one.counted for one in shown):
+    if any(not point.counted for point in shown):
         said.append("Hollow marks show the least traffic that the shapes need; the true traffic may be more.")
     if model.clock is not None:
         said.append(
@@ -73,21 +73,21 @@ def _note(model: RooflineModel, shown: Sequence[RooflinePoint]) -> str:
 def _chart(document: RunDocument, model: RooflineModel, shown: Sequence[RooflinePoint]) -> Chart:
     """Return the chart of the roofs, the target below them, and a mark for each point; both axes are logarithmic."""
     ridges = [peak / model.bandwidth for peak in model.arithmetic.values()]
-    across = [*(one.intensity for one in shown), *ridges]
+    across = [*(point.intensity for point in shown), *ridges]
     left, right = _range(across)
-    up = [*(one.rate for one in shown), *model.arithmetic.values()]
+    up = [*(point.rate for point in shown), *model.arithmetic.values()]
     low, high = _range(up)
     marks: list[AnyMark] = [*_roofs(model, left, right, low, ""), *_target(document, model, left, right, low)]
     marks += [
         PointGroup(
-            (Point(one.intensity, one.rate, "", _style(one), _radius(one.share)),),
-            _point_text(document, model, one),
+            (Point(point.intensity, point.rate, "", _style(point), _radius(point.share)),),
+            _point_text(document, model, point),
         )
-        for one in reversed(shown)  # the largest are drawn last, and reached last
+        for point in reversed(shown)  # the largest are drawn last, and reached last
     ]
     marks += [
-        TextMark(one.intensity, one.rate, str(number), "", _radius(one.share) + 2)
-        for number, one in enumerate(shown[:_NUMBERED], 1)
+        TextMark(point.intensity, point.rate, str(number), "", _radius(point.share) + 2)
+        for number, point in enumerate(shown[:_NUMBERED], 1)
     ]
     at = sqrt(max(left, low / model.bandwidth) * min(ridges))
     marks.append(TextMark(at, at * model.bandwidth, "DRAM", "roof", sides="la"))
@@ -177,17 +177,19 @@ def _point_text(document: RunDocument, model: RooflineModel, point: RooflinePoin
 def _table(document: RunDocument, model: RooflineModel, shown: Sequence[RooflinePoint]) -> DataTable:
     """Return the drawn points as a table, numbered like their marks."""
     folder = document.workload.folder
-    numbers = {id(one): number for number, one in enumerate(shown, 1)}
+    numbers = {id(point): number for number, point in enumerate(shown, 1)}
     columns: list[Column[RooflinePoint]] = [
-        Column("mark", lambda one: numbers[id(one)], "n"),
-        Column("what", lambda one: one.name),
-        Column("place", lambda one: where_text(one.where, folder) if one.where.file else ""),
-        Column("share", lambda one: 100 * one.share, "%", f"of {model.of}"),
-        Column("intensity", lambda one: one.intensity, "FLOP/B", "arithmetic per byte of DRAM"),
-        Column("rate", lambda one: one.rate, "FLOP/s"),
-        Column("roof", lambda one: one.roof, meaning="whose peak it stands below, and that of DRAM"),
-        Column("of roof", lambda one: 100 * one.rate / model.attainable(one), "%", "of what they allow"),
-        Column("known by", lambda one: "counters" if one.counted else "its shapes"),
+        Column("mark", lambda point: numbers[id(point)], "n"),
+        Column("what", lambda point: point.name),
+        Column("place", lambda point: where_text(point.where, folder) if point.where.file else ""),
+        Column("share", lambda point: 100 * point.share, "%", f"of {model.of}"),
+        Column("intensity", lambda point: point.intensity, "FLOP/B", "arithmetic per byte of DRAM"),
+        Column("rate", lambda point: point.rate, "FLOP/s"),
+        Column("roof", lambda point: point.roof, meaning="whose peak it stands below, and that of DRAM"),
+        Column(
+            "of roof", lambda point: 100 * point.rate / model.attainable(point), "%", "of what they allow"
+        ),
+        Column("known by", lambda point: "counters" if point.counted else "its shapes"),
     ]
     left = len(model.points) - len(shown)
     return data_table(columns, shown, title="Marks of the roofline", left=left)

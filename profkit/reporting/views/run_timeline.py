@@ -88,7 +88,7 @@ def timeline_sections(document: RunDocument, extras: Extras) -> Iterator[Section
     if graphs:
         yield Section("Timeline", tuple(graphs), anchor=ANCHOR, repeats=True)
     elif any(note.code in _WATCHED for note in document.notes):
-        why = _NO_TIMES.get(next((one.tool or "" for one in document.passes), ""), _NO_SWITCHES)
+        why = _NO_TIMES.get(next((result.tool or "" for result in document.passes), ""), _NO_SWITCHES)
         yield Section("Timeline", (PageOnly((Paragraph(why),)),), anchor=ANCHOR, repeats=True)
 
 
@@ -106,7 +106,7 @@ def _graph(document: RunDocument, timeline: Timeline, extras: Extras) -> Iterato
         timeline,
         texts,
         lanes,
-        tuple(_owner(timeline, one.process, one.device) or one.name for one in timeline.activity),
+        tuple(_owner(timeline, lane.process, lane.device) or lane.name for lane in timeline.activity),
         tuple((kind, word) for kind, word in _KINDS.items() if kind in there),
         f"Timeline of {_shown(timeline)}, {plural(len(lanes), 'lane')}. The same stands in the table below.",
         _table(timeline, texts, lanes),
@@ -134,9 +134,9 @@ def _shown(timeline: Timeline) -> str:
     if timeline.kind == "trace":
         return f"all of the {seconds} in which the device had work: nothing in it repeats"
     of = f" of {timeline.name}" if timeline.name else ""
-    one, several = ("step", "steps") if timeline.kind == "step" else ("entry", "entries")
+    single, several = ("step", "steps") if timeline.kind == "step" else ("entry", "entries")
     if timeline.of == 1:
-        return f"the only {one}{of}: {seconds}, {begin}"
+        return f"the only {single}{of}: {seconds}, {begin}"
     return f"one of {timeline.of:,} {several}{of}, that of median length: {seconds}, {begin}"
 
 
@@ -256,7 +256,7 @@ def _note(timeline: Timeline, document: RunDocument, extras: Extras) -> Text:
     if timeline.left_out:
         are = "is" if timeline.left_out == 1 else "are"
         parts.append(f"{plural(timeline.left_out, 'lane')} with less time {are} left out.")
-    files = (path for one in document.passes if one.name == "trace" for path in one.artifacts)
+    files = (path for result in document.passes if result.name == "trace" for path in result.artifacts)
     traces = [path for path in files if path.endswith(_TRACES) and _FLAMES not in path and extras.has(path)]
     if traces and timeline.kind != "threads":
         named = between(", ", (Span(path, link=path) for path in traces))

@@ -104,7 +104,7 @@ def _change(trial: TriedChange) -> str:
     """Return the change of the time with its interval: `-12 % (-14 to -10)`; empty where it is not known."""
     if trial.ratio is None or trial.low is None or trial.high is None:
         return ""
-    low, middle, high = (100 * (one - 1) for one in (trial.low, trial.ratio, trial.high))
+    low, middle, high = (100 * (ratio - 1) for ratio in (trial.low, trial.ratio, trial.high))
     upper = f"{high:+.0f}" if high < _MAX_SHOWN else f"over {_MAX_SHOWN:+d}"
     return f"{middle:+.0f} % ({low:+.0f} to {upper})"
 

@@ -75,7 +75,11 @@ def _targets_table(document: RunDocument) -> Section | None:
     readings = _by_place(document)
     several = len({verdict.scope.name for verdict in whole if verdict.scope.kind == "region"}) > 1
     shown = [_largest_that_decides(verdict, document.verdicts) for verdict in whole]
-    main = max((one for one in shown if one is not None), key=lambda one: one.weight or 0.0, default=None)
+    main = max(
+        (verdict for verdict in shown if verdict is not None),
+        key=lambda verdict: verdict.weight or 0.0,
+        default=None,
+    )
     columns = (
         TableColumn("target"),
         TableColumn("value", numeric=True),
@@ -124,11 +128,11 @@ def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verd
     """
     if verdict.scope.kind != "run":
         return None
-    own = [one for one in verdicts if one.scope.kind == "kernel" and one.target == verdict.target]
-    alike = [one for one in own if one.verdict == verdict.verdict]
+    own = [other for other in verdicts if other.scope.kind == "kernel" and other.target == verdict.target]
+    alike = [other for other in own if other.verdict == verdict.verdict]
     if verdict.verdict == "unknown" and not alike:
-        alike = [one for one in own if one.value is not None]
-    return max(alike, key=lambda one: one.weight or 0.0, default=None)
+        alike = [other for other in own if other.value is not None]
+    return max(alike, key=lambda other: other.weight or 0.0, default=None)
 
 
 _UNITS = {
@@ -150,9 +154,9 @@ def _whose(main: Verdict | None, document: RunDocument) -> Text:
         return ""
     share = f", {format_percent(100 * main.weight)} % of the GPU time" if main.weight is not None else ""
     own = {
-        one.metric: one.value
-        for one in document.readings
-        if one.scope == main.scope and one.value is not None and one.doubt is None
+        reading.metric: reading.value
+        for reading in document.readings
+        if reading.scope == main.scope and reading.value is not None and reading.doubt is None
     }
     missed = own.get("cache.l2.miss_rate")
     hits = f" ({format_percent(100 - missed)} % of its accesses hit)" if missed is not None else ""
@@ -175,12 +179,14 @@ def _of_place(verdicts: Sequence[Verdict], document: RunDocument) -> Text:
         return ""
     names, weight = placed[0].reason.names, placed[0].weight
     short = short_name(names.get("name", "?"), _PLACE)
-    same = (one.where for one in document.hot_spots if short_name(one.where.function or "", _PLACE) == short)
+    same = (
+        spot.where for spot in document.hot_spots if short_name(spot.where.function or "", _PLACE) == short
+    )
     where = next((place for place in same if place.file and place.line), None)
     line = f", {(where.file or '').rpartition('/')[2]}:{where.line}" if where is not None else ""
     whole = names.get("by", "time")
     share = f": {format_percent(100 * weight)} % of the {whole}" if weight is not None else ""
-    targets = joined([_OF_PLACE.get(one.target, one.target) for one in placed])
+    targets = joined([_OF_PLACE.get(verdict.target, verdict.target) for verdict in placed])
     return f"{targets} {'are those' if len(placed) > 1 else 'is that'} of {short}{line}{share}."
 
 
@@ -312,8 +318,8 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
             row = _row(verdict, readings)
             yield replace(row, place=verdict.scope.name or "") if several else row
         elif same[0] is verdict:
-            names = tuple(dict.fromkeys(one.target for one in same))
-            advice = tuple(dict.fromkeys(one.advice[0] for one in same if one.advice))
+            names = tuple(dict.fromkeys(verdict.target for verdict in same))
+            advice = tuple(dict.fromkeys(verdict.advice[0] for verdict in same if verdict.advice))
             yield StatusRow(
                 Status.UNKNOWN, VERDICTS["unknown"].word, names, fact_text(verdict.cause), below=advice
             )

@@ -77,7 +77,7 @@ def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Seq
     if verdicts:
         worst = worst_first(verdicts)[0].verdict
         label = VERDICTS[worst]
-    elif any(one.status in FAILED for one in operations):
+    elif any(operation.status in FAILED for operation in operations):
         label = Label(Status.FAIL, "FAIL")
     elif document.complete and document.results and not scores.counted_tests:
         label = Label(Status.UNKNOWN, "UNDECIDED")
@@ -248,7 +248,7 @@ def _failures(
             below=tuple(below),
         )
 
-    number = sum(1 for one in operations if one.status in FAILED)
+    number = sum(1 for operation in operations if operation.status in FAILED)
     tests = sum(len(results) for _, results in groups)
     headline = f"{plural(number, 'operation')}, {plural(tests, 'test')}; wrong results first"
     rows = tuple(row(*group) for group in groups)
@@ -300,12 +300,12 @@ def _operations(operations: Sequence[OperationResult]) -> Iterator[Section]:
         return
     rows = sorted(operations, key=_order)
     # The notes say what was skipped, and why.
-    decided = [one for one in rows if one.status != "skipped"] or rows
+    decided = [row for row in rows if row.status != "skipped"] or rows
     body = sortable_table(
         "Operations",
         _COLUMNS,
         rows,
-        [f"{one.operation} {one.status} {one.speedup.word if one.speedup else ''}" for one in rows],
+        [f"{row.operation} {row.status} {row.speedup.word if row.speedup else ''}" for row in rows],
         note=f"Click a title to sort, a row to see all of it; type words to filter. {_NOTE}",
         hint="part of a name: add, incorrect, SLOWER",
         reference=(data_table(_COLUMNS, decided, note=_NOTE),),
@@ -399,7 +399,7 @@ def _next_steps(
     if not document.complete:
         own = _own_files(document, "--kernels " if document.backend == "directory" else "")
         lines.append(f"profkit evaluate --resume {where}{own}")
-    failures = [one.first_failure for one in operations if one.first_failure is not None]
+    failures = [operation.first_failure for operation in operations if operation.first_failure is not None]
     worst = min(failures, key=lambda result: FAILED.index(result.status), default=None)
     if worst is not None and document.command:
         lines.append(replay_line(document, worst, folder))

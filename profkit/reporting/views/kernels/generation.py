@@ -154,20 +154,20 @@ def _unsolved(
 ) -> Iterator[Section]:
     """Yield each operation without a correct kernel, and what is wrong with its last attempt."""
 
-    def row(one: OperationAttempts, last: Attempt) -> StatusRow:
+    def row(attempts: OperationAttempts, last: Attempt) -> StatusRow:
         feedback = (_link(last.feedback, last.feedback, links),) if last.feedback else ()
         return StatusRow(
             _sign(last),
             last.status,
-            (one.operation,),
+            (attempts.operation,),
             shorten(fact_text(last.reason), 300),
             value=_tests(last),
-            place=f"attempt {last.number} of {len(one.attempts)}",
-            below=(stop_text(one, document), *feedback),
+            place=f"attempt {last.number} of {len(attempts.attempts)}",
+            below=(stop_text(attempts, document), *feedback),
         )
 
-    without = [one for one in operations if kept_attempt(one) is None]
-    rows = tuple(row(one, last) for one in without if (last := last_failure(one)) is not None)
+    without = [attempts for attempts in operations if kept_attempt(attempts) is None]
+    rows = tuple(row(attempts, last) for attempts in without if (last := last_failure(attempts)) is not None)
     if rows:
         titles = ("operation", "", "passed", "the last that was tested")
         whole = Statuses(rows, titles, "status", "", "")
@@ -181,23 +181,25 @@ def _unsolved(
 def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:
     """Yield a row for each: the kept kernel, its speed, how many attempts there were, why it ended."""
 
-    def kept(one: OperationAttempts) -> Text:
-        found = kept_attempt(one)
+    def kept(attempts: OperationAttempts) -> Text:
+        found = kept_attempt(attempts)
         if found is None:
-            return Span(f"none of {len(one.attempts)}", status=Status.FAIL)
-        return _link(f"{found.number} of {len(one.attempts)}", found.file, links)
+            return Span(f"none of {len(attempts.attempts)}", status=Status.FAIL)
+        return _link(f"{found.number} of {len(attempts.attempts)}", found.file, links)
 
     def share(name: str) -> Column[OperationAttempts]:
         field = {"Bound": "bound_share", "Own kernels": "own_share"}[name]
-        return Column(name, lambda one: hundredfold(getattr(kept_attempt(one), field, None)), "%", wide=True)
+        return Column(
+            name, lambda attempts: hundredfold(getattr(kept_attempt(attempts), field, None)), "%", wide=True
+        )
 
     columns: tuple[Column[OperationAttempts], ...] = (
-        Column("Operation", lambda one: shorten(one.operation, 24)),
+        Column("Operation", lambda attempts: shorten(attempts.operation, 24)),
         Column("Kept", kept),
-        Column("Speed-up", lambda one: attempt_speed(kept_attempt(one)), hidden_when_empty=False),
+        Column("Speed-up", lambda attempts: attempt_speed(kept_attempt(attempts)), hidden_when_empty=False),
         share("Bound"),
         share("Own kernels"),
-        Column("Ended", lambda one: one.stopped or "goes on"),
+        Column("Ended", lambda attempts: attempts.stopped or "goes on"),
     )
     note = "The kept kernel is the fastest correct one; a later one must be faster by a twentieth."
     if operations:
@@ -208,7 +210,7 @@ def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> 
 
 def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:
     """Yield every attempt with its files."""
-    pairs = [(one, each) for one in operations for each in one.attempts]
+    pairs = [(attempts, each) for attempts in operations for each in attempts.attempts]
     if not pairs:
         return
     columns: tuple[Column[tuple[OperationAttempts, Attempt]], ...] = (

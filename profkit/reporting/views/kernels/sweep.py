@@ -166,10 +166,12 @@ def _speedups(document: SweepDocument, groups: Sequence[ComparisonGroup]) -> Ite
         return
     rows: list[tuple[Text, dict[str, float | None]]] = []
     for number, group in enumerate(groups):
-        speedups = {one.implementation: _speedup(one) for one in rank_implementations(group, document.roofs)}
+        speedups = {
+            ranked.implementation: _speedup(ranked) for ranked in rank_implementations(group, document.roofs)
+        }
         rows.append((Span(group.title, link=f"#panel-{number}"), speedups))
     ranking = rank_implementations(whole_sweep(document), document.roofs)
-    overall = {one.implementation: _speedup(one) for one in ranking}
+    overall = {ranked.implementation: _speedup(ranked) for ranked in ranking}
     rows.append((strong("All shapes"), overall))
 
     def column(name: str) -> Column[tuple[Text, dict[str, float | None]]]:
@@ -189,14 +191,14 @@ def _group(
     number: int, group: ComparisonGroup, document: SweepDocument, marks: Mapping[str, Span]
 ) -> Section:
     ranking = rank_implementations(group, document.roofs)
-    speedups = {one.implementation: _speedup(one) for one in ranking}
+    speedups = {ranked.implementation: _speedup(ranked) for ranked in ranking}
     largest = max((value for value in speedups.values() if value is not None), default=None)
     best = {name for name, value in speedups.items() if len(ranking) > 1 and largest and value == largest}
     headline = plural(len(group.points), "shape")
     if best:
         gain = f", {ratio(largest)} as fast as {BASELINE}" if BASELINE not in best else ""
         headline += f"; fastest: {' and '.join(map(short_name, best))}{gain}"
-    missing = sum(one.cases - one.measured for one in ranking)
+    missing = sum(ranked.cases - ranked.measured for ranked in ranking)
     headline += f"; {plural(missing, 'case')} not measured" if missing else ""
     blocks = (_ranking_table(ranking, marks), *_map(group, marks))
     fold = Fold.FOLDED if number >= _OPEN else Fold.OPEN
@@ -210,11 +212,13 @@ def _ranking_table(ranking: Sequence[ImplementationRanking], marks: Mapping[str,
         return Column(title, value, unit, hidden_when_empty=False)
 
     columns = (
-        column("", lambda one: (marks[one.implementation], " ", short_name(one.implementation)), "text"),
-        column("Time", lambda one: one.time, "s"),
-        column("Memory", lambda one: one.memory, "B"),
-        column("Inference Speed", lambda one: 1 / one.time if one.time else None, "/s"),
-        column("GPU Efficiency", lambda one: percent(one.efficiency), "%"),
+        column(
+            "", lambda ranked: (marks[ranked.implementation], " ", short_name(ranked.implementation)), "text"
+        ),
+        column("Time", lambda ranked: ranked.time, "s"),
+        column("Memory", lambda ranked: ranked.memory, "B"),
+        column("Inference Speed", lambda ranked: 1 / ranked.time if ranked.time else None, "/s"),
+        column("GPU Efficiency", lambda ranked: percent(ranked.efficiency), "%"),
         column("Speed-up", _speedup, "x"),
     )
     return data_table(columns, ranking)

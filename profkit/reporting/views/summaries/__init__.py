@@ -116,5 +116,7 @@ def _is_shown(document: RunDocument, backend: Backend, text: SummaryText) -> boo
     if (
         document.plan is None
     ):  # a process that was attached to, or a part of one: only what it records was asked for
-        return any(one.reason is None or one.reason.code != "not-in-report" for one in text.readings)
+        return any(
+            reading.reason is None or reading.reason.code != "not-in-report" for reading in text.readings
+        )
     return bool(text.readings) or not backend.per_kernel

@@ -82,7 +82,10 @@ def _further_times(trace: GpuTrace) -> Iterator[tuple[str, float | None]]:
 
 
 def _range_table(trace: GpuTrace) -> DataTable:
-    marked = sorted((one for one in trace.ranges if not one.operation), key=lambda one: -one.seconds)
+    marked = sorted(
+        (marked_range for marked_range in trace.ranges if not marked_range.operation),
+        key=lambda marked_range: -marked_range.seconds,
+    )
     rows = [
         (
             shorten(entry.name, 60),
@@ -139,13 +142,13 @@ def _notes(trace: GpuTrace) -> Iterator[str]:
     else:
         yield "No region is marked and no loop takes most of it: the whole trace counts, set-up included."
     each = trace.communication.by_device if trace.communication is not None else ()
-    for one in each[:_MAX_DEVICES] if len(each) > 1 else ():
-        seconds, exposed = format_quantity(one.seconds, "s"), format_quantity(one.exposed, "s")
+    for device in each[:_MAX_DEVICES] if len(each) > 1 else ():
+        seconds, exposed = format_quantity(device.seconds, "s"), format_quantity(device.exposed, "s")
         waits = (
-            f", {format_quantity(one.waiting, 's')} waiting for another GPU"
-            if one.waiting is not None
+            f", {format_quantity(device.waiting, 's')} waiting for another GPU"
+            if device.waiting is not None
             else ""
         )
-        yield f"GPU {one.device}: {seconds} in NCCL, {exposed} of it beside no other kernel{waits}."
+        yield f"GPU {device.device}: {seconds} in NCCL, {exposed} of it beside no other kernel{waits}."
     if any(kernel.graph for kernel in trace.kernels):
         yield "Some kernels were launched by a CUDA graph: one launch call starts many of them."

@@ -230,7 +230,7 @@ def functions_text(facts: ConcernFacts) -> SummaryText | None:
         "FLOPs": ("FLOP",),
     }
     totals = {t: sum(_counted(spot, names) for spot in profile.hotspots) for t, names in columns.items()}
-    lines = next((one for one in facts.document.profiles if one.kind == "counted-lines"), None)
+    lines = next((counted for counted in facts.document.profiles if counted.kind == "counted-lines"), None)
     tables = [
         named_table(
             f"{what.capitalize()}s by share of all",
@@ -240,11 +240,11 @@ def functions_text(facts: ConcernFacts) -> SummaryText | None:
                     function_place(spot, 36),
                     *(share_text(_counted(spot, columns[t]), totals[t]) for t in columns),
                 )
-                for spot in sorted(one.hotspots, key=lambda spot: -_counted(spot, ("Ir",)))[:TOP_ROWS]
+                for spot in sorted(counted.hotspots, key=lambda spot: -_counted(spot, ("Ir",)))[:TOP_ROWS]
             ],
         )
-        for what, one in (("function", profile), ("line", lines))
-        if one is not None
+        for what, counted in (("function", profile), ("line", lines))
+        if counted is not None
     ]
     top = max(profile.hotspots, key=lambda spot: _counted(spot, ("Ir",)))
     share = share_text(_counted(top, ("Ir",)), totals["instructions"])

@@ -195,7 +195,9 @@ _TITLES = {
 
 
 def _counter_table(metal: MetalTrace) -> DataTable:
-    known = sorted((one for one in metal.counters if one.samples), key=lambda one: one.name)
+    known = sorted(
+        (counter for counter in metal.counters if counter.samples), key=lambda counter: counter.name
+    )
     rows: list[tuple[Text, ...]] = [
         (
             shorten(counter.name, 32),

@@ -34,7 +34,9 @@ def time_text(facts: ConcernFacts) -> SummaryText:
         table = readings_table("Times in the report", facts.readings)
         headline = f"No iteration was timed.{' The report has other times.' if table else ''}"
         return summary_text("time", headline, facts.readings, [table], absence_notes(facts.readings))
-    pairs = [(one, [r for r in facts.readings if r.scope == scope_of(one)]) for one in document.timings]
+    pairs = [
+        (timing, [r for r in facts.readings if r.scope == scope_of(timing)]) for timing in document.timings
+    ]
     tables = [
         readings_table(f"Time of {timing.name}", [r for name in _ORDER for r in own if r.metric == name])
         for timing, own in pairs
@@ -53,7 +55,7 @@ def _headline(document: RunDocument) -> str:
         return f"{timing.name} was not timed: the timing pass took no sample."
     count = sum(len(process.seconds) for process in timing.processes)
     processes = plural(len(timing.processes), "process", "processes")
-    device = " (GPU waited for)" if any(one.clock != "wall" for one in timing.processes) else ""
+    device = " (GPU waited for)" if any(samples.clock != "wall" for samples in timing.processes) else ""
     unsure = "" if "±" in line else " (precision not known)"
     return f"{timing.name} takes {line}{unsure}{device}: {plural(count, 'sample')} in {processes}."
 
@@ -75,7 +77,7 @@ def _notes(timing: Timing, readings: Sequence[Reading]) -> Iterator[str]:
 
 def device_notes(timing: Timing) -> Iterator[str]:
     """Yield what must be known of a device's times to believe and compare them, one sentence each."""
-    sets = [one for one in timing.processes if one.clock != "wall"]
+    sets = [samples for samples in timing.processes if samples.clock != "wall"]
     if not sets:
         return
     yield "the GPU's caches held what the iteration before left (warm)."
