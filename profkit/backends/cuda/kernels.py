@@ -158,11 +158,11 @@ def count_in_program(
     matches: Callable[[Kernel], bool],
     *,
     replays: int = 1,
-    most_seconds: float = inf,
+    max_seconds: float = inf,
 ) -> CountedLaunches:
     """Return the first stretch of warm launches with all of `kernels`, in a program that runs as it was traced.
 
-    Where there is none, or it takes longer than `most_seconds`, the stretch with most GPU time. `matches`:
+    Where there is none, or it takes longer than `max_seconds`, the stretch with most GPU time. `matches`:
     whether ncu's name filter takes a kernel. A kernel that is not in the trace's order is launched too late to be
     waited for.
     """
@@ -178,12 +178,12 @@ def count_in_program(
     places = _warm_places(order, wanted)
     best: dict[int, int] = {}
     for first, (begin, _) in enumerate(places):
-        if best and (len(best) == len(wanted) or seconds(begin, begin + 1) > most_seconds):
+        if best and (len(best) == len(wanted) or seconds(begin, begin + 1) > max_seconds):
             break
         there: dict[int, int] = {}  # number -> where it was last
         whole: dict[int, int] = {}  # the same when the last of them had come
         for at, number in places[first : first + WIDEST]:
-            too_far = at - begin >= WIDEST or seconds(begin, at + 1) > most_seconds
+            too_far = at - begin >= WIDEST or seconds(begin, at + 1) > max_seconds
             if len(there) == len(wanted) or (there and too_far):
                 break
             is_new = number not in there

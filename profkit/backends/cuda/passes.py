@@ -388,8 +388,8 @@ class NcuPass(Pass):
             counted = CountedLaunches(chosen.kernels)
         else:
             unlimited = self.context.depth == "full" or state.plain_seconds is None
-            most_seconds = inf if unlimited else max(MIN_COUNTING, state.plain_seconds or 0.0)
-            counted = _in_program(trace, chosen.kernels, wanted.replays or 1, most_seconds)
+            max_seconds = inf if unlimited else max(MIN_COUNTING, state.plain_seconds or 0.0)
+            counted = _in_program(trace, chosen.kernels, wanted.replays or 1, max_seconds)
         notes = list(chosen.notes)
         if lost := sum(chosen.share(k) for k in chosen.kernels if k not in counted.kernels):
             notes.append(Fact.of("launched-at-other-times", share=lost))
@@ -579,7 +579,7 @@ def smaller_may_do(result: PassResult) -> bool:
 
 
 def _in_program(
-    trace: GpuTrace, kernels: Sequence[KernelTime], replays: int, most_seconds: float
+    trace: GpuTrace, kernels: Sequence[KernelTime], replays: int, max_seconds: float
 ) -> CountedLaunches:
     """Return what to count in a program, by the names that ncu's filter takes."""
     if not kernels:
@@ -591,7 +591,7 @@ def _in_program(
         name = kernel.mangled if base == "mangled" else kernel.name
         return pattern.search(name or "") is not None
 
-    return count_in_program(trace, kernels, matches, replays=replays, most_seconds=most_seconds)
+    return count_in_program(trace, kernels, matches, replays=replays, max_seconds=max_seconds)
 
 
 def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[Fact, str]:

@@ -45,7 +45,7 @@ from profkit.reporting.views.run_text import (
 
 _MAX_VERDICTS = 300  # on single functions or kernels, in a document
 _KERNEL = 18  # characters of a kernel's name beside a verdict
-_MOST_OPEN = 3  # targets without a value that have a row each on a page, above its pictures
+_MAX_OPEN = 3  # targets without a value that have a row each on a page, above its pictures
 
 
 def targets_section(document: RunDocument, *, verdicts: bool = False) -> Section | None:
@@ -104,7 +104,7 @@ def _targets_table(document: RunDocument) -> Section | None:
             known.append(rows[-1])
     table = DataTable(columns, tuple(rows))
     blocks: tuple[Block, ...] = (table,)
-    if len(rows) - len(known) > _MOST_OPEN:
+    if len(rows) - len(known) > _MAX_OPEN:
         short = (DataTable(columns, tuple(known)),) if known else ()
         blocks = (NotOnPage((table,)), PageOnly((*short, _open_targets(open_, several=several))))
     return Section("Targets", blocks, _whose(main, document) or _of_place(whole, document), anchor="targets")

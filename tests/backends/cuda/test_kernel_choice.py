@@ -167,8 +167,8 @@ def test_a_stretch_that_takes_too_long_is_cut_to_what_has_most_time() -> None:
     trace = in_order(("ab" + "x" * 40 + "c" + "x" * 40) * 4)
     kernels = [k for k in trace.kernels if k.kernel.name in "abc"]
 
-    def window(most_seconds: float) -> tuple[str, tuple[int, int] | None]:
-        found = count_in_program(trace, kernels, lambda _: True, replays=5, most_seconds=most_seconds)
+    def window(max_seconds: float) -> tuple[str, tuple[int, int] | None]:
+        found = count_in_program(trace, kernels, lambda _: True, replays=5, max_seconds=max_seconds)
         return "".join(sorted(k.kernel.name for k in found.kernels)), found.window
 
     # A launch that is counted takes 0.25 s, one that is passed over 0.01 s.
