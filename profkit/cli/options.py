@@ -223,7 +223,7 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """Which language model is asked."""
+    """Choose the language model."""
 
     provider: Annotated[
         str | None,

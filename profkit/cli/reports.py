@@ -162,7 +162,7 @@ def summarize(
     for report in reports:
         try:
             documents.append(summarize_report(report, targets))
-        except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
+        except ProfkitError as fault:  # an unreadable report does not keep the others from being shown
             if len(reports) == 1:
                 raise
             faults.append(fault)

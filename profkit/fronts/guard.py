@@ -53,7 +53,7 @@ _LAUNCHERS: tuple[tuple[str, str], ...] = (
     (r"uv|poetry|pdm|pipenv|hatch|pixi|rye", r"run |--(?:frozen|locked|no-sync|isolated|offline|quiet|active) |-q "),
     (r"conda|mamba|micromamba", r"run |-[np] ?[^ ]+ |--(?:no-capture-output|live-stream) "),
 )  # fmt: skip
-# They run the tests below the folder that they are started in, whatever else they are told.
+# They run the tests below the folder that they are started in, whatever their arguments.
 _TESTS = re.compile(r"pytest|py\.test|unittest")
 _MODULE = re.compile(r"-[bBdEhiOqRsSuvVx]*m ?([^ ]+) ".replace(" ", "\0"))
 _ALONE = re.compile(r"-\w*[IP]")  # no module of the folder is found

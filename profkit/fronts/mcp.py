@@ -48,7 +48,7 @@ from profkit.runtime.passes.shown_command import shown_line
 
 T = TypeVar("T")
 Tick: TypeAlias = Callable[[float], None]
-# What runs: with the seconds that it has, who is told of them, and what ends it.
+# A job: it gets its time limit in seconds, a callback for its progress, and an event that ends it.
 Work: TypeAlias = Callable[[float, Tick, threading.Event], T]
 INSTRUCTIONS = """Find out where a program spends its time, and whether a change made it faster.
 1. profile(command) runs it: where the time goes (hot_spots), what to change (insights, with file and line).

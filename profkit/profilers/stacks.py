@@ -41,8 +41,8 @@ MIN_CHILDREN, MAX_CHILD_SECONDS = 10, 0.5
 STOOD_RATIO, MIN_STOOD = 8, 8
 # Threads that took turns for so many seconds of a processor, and so much of it (0..1) without a place.
 TURNS, UNPLACED = 0.3, 0.3
-# Two standard errors of a share of a third, as a share of the run, above which shares are called rough, and seconds of
-# a program that is long enough to be told so.
+# Two standard errors of a share of a third, as a share of the run, above which shares are called rough, and the seconds
+# from which on a program is long enough for that note.
 ROUGH, LONG_ENOUGH = 0.05, 0.5
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
 

@@ -30,10 +30,10 @@ WILD = 0.01  # of the tests say anything
 APART = 3.0  # standard errors by which two tests of one commit contradict each other
 NEITHER = 2.0  # standard errors by which a commit is neither like the one end nor like the other
 CLEAR = 3.0  # standard errors that both ends lie apart: then a test can stop
-MIN_PAIRS = 4  # pairs of a test, after which it is asked whether more of them are needed
+MIN_PAIRS = 4  # pairs of a test before it is decided whether more of them are needed
 MAX_DIRECT = 3  # tests of one commit against the one before it
 MAX_AGAIN = 3  # tests of a commit that is neither like the one end nor like the other
-PRECISE = 8  # standard errors that the change is large, so that half of it is told from all of it
+PRECISE = 8  # standard errors in the change, so that half of it can be distinguished from all of it
 
 
 Pairs = tuple[tuple[float, ...], ...]  # seconds of the earlier and of the later commit
@@ -152,7 +152,7 @@ def _step_of(
     direct = [test for test in seen if (test.earlier, test.later) == (first, last)]
     agree = 2 * sum(abs(test.shift) > abs(test.shift - size) for test in direct) > len(direct)
     if sum(low <= test.earlier and test.later <= high for test in seen) >= _most_tests(high - low):
-        is_known = mass > 0.5 and agree  # less sure than was asked for, and said so
+        is_known = mass > 0.5 and agree  # less certain than requested, which the result states
         return Found(first, last, mass, size, False) if is_known else Found(low, high, 1.0, size, True)
     if mass >= CERTAINTY or not stops:
         if len(direct) < MAX_DIRECT and not agree:

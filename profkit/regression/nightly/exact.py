@@ -28,7 +28,7 @@ from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
 from profkit.regression.paired.checkout import Version
 
-# Exact in a simulation of the same work alone, of which that is told: two of a Python program lay 0.2 % apart.
+# Exact only in a simulation of the same work, which its run states: two of a Python program were 0.2 % apart.
 _COUNTS = (
     "instructions",
     "branch.count",

@@ -80,7 +80,7 @@ class PairedRuns:
     shortest: float = inf
     # pairs that the budget may have room for, once some are made: the error is shared out over these
     most: int = 0
-    counted: Counts | Fact | None = None  # the instructions, or why they are not known; None: not asked yet
+    counted: Counts | Fact | None = None  # the instructions, or why they are not known; None: not counted yet
 
     def run(self, is_enough: Callable[[PairedRuns], bool] | None = None) -> PairedResult:
         """Run pairs until all times are decided or the budget is spent.

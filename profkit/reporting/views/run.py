@@ -176,7 +176,7 @@ def _facts_below(document: RunDocument, facts: NamedTexts) -> frozenset[str]:
 
 
 def _commit(document: RunDocument) -> str | None:
-    """Return `1a2b3c4d5e6f on main, with changes that are not committed`; None where the run was not asked."""
+    """Return `1a2b3c4d5e6f on main, with changes that are not committed`, or None if the run does not record it."""
     revision = document.revision
     if revision is None:
         return None

@@ -21,7 +21,7 @@ from profkit.reporting.views.summaries.parts import (
 )
 
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
-_MAX_DEVICES = 8  # that are told apart
+_MAX_DEVICES = 8  # that are shown separately
 _MIN_WAIT = 0.1  # of the time: a wait that the headline tells
 _MAX_ROWS = 6  # ranges and calls in a table: the largest are what anybody looks for
 

@@ -275,10 +275,10 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
     found = facts.document.allocations
     if found is None:
         others = [r for r in facts.readings if r.metric.startswith("memory.python")]
-        untold = [
+        unknown = [
             r for r in others if r.reason is None or r.reason.code not in ("not-python", "not-in-report")
         ]
-        shown = (*of_process, *(untold if of_process else others))
+        shown = (*of_process, *(unknown if of_process else others))
         return readings_text("memory", "Memory of the process", shown, what="What the process holds")
     growth = found.growth
     grows = known.get("memory.python_growth")

@@ -19,7 +19,7 @@ from profkit.reporting.views.summaries.parts import (
 )
 
 _CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
-_APART = 2.0  # %; processes further apart than this get a word: twice what is asked of the median by default
+_APART = 2.0  # %; processes further apart are mentioned: twice the default precision of the median
 # Fastest to slowest, then what is said in per cent of the median.
 _ORDER = (
     *("time.minimum", "time.median", "time.mean", "time.p95", "time.p99", "time.maximum", "time.first"),
