@@ -33,7 +33,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profilers.chrome.jax_lines import read_jax_compilations, read_jax_lines
-from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
+from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes, with_growth
 from profkit.profilers.line_counts import read_line_counts
 from profkit.profilers.stacks import read_stacks
 from profkit.profilers.torch_lines import read_torch_lines
@@ -267,7 +267,7 @@ class CallsPass(PythonPass):
         notes = (*report.warnings, *read_pass_notes(facts), *read_pass_notes(lines))
         partial = is_partial(facts)
         return PassFindings(
-            profiles=tuple(replace(p, partial=partial) for p in report.profiles),
+            profiles=tuple(with_growth(replace(p, partial=partial), facts) for p in report.profiles),
             line_counts=self._by_iteration(read_line_counts(lines)),
             notes=notes,
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 from profkit.core.codec import from_plain_data, is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
-from profkit.core.types import Fact, Frame, Hotspot, Profile, Report
+from profkit.core.types import FIRST_CALLS, LAST_CALLS, Fact, Frame, Hotspot, Profile, Report
 from profkit.profilers.files import reading
 
 MAX_DEPTH = 16  # a pstats file nests 5 deep
@@ -323,6 +323,28 @@ def is_partial(path: Path) -> bool:
         return json.loads(read_bounded(path)).get("partial") is True
     except (OSError, ValueError, AttributeError):
         return False
+
+
+def with_growth(profile: Profile, path: Path) -> Profile:
+    """Return the profile with how long a call took in the first and the last eighth of all, where that grew.
+
+    They are counters of its functions, in seconds; the pass wrote them into the file of its notes.
+    """
+    try:
+        rows = json.loads(read_bounded(path)).get("growth", [])
+        grown = {
+            (str(file), int(line), str(name)): {FIRST_CALLS: float(parts[0]), LAST_CALLS: float(parts[-1])}
+            for file, line, name, parts in rows
+        }
+    except (OSError, ValueError, AttributeError, TypeError, IndexError):
+        return profile
+    spots = ((one, grown.get((one.file or "~", one.line or 0, one.function), {})) for one in profile.hotspots)
+    return replace(
+        profile,
+        hotspots=tuple(
+            replace(one, counters={**one.counters, **more}) if more else one for one, more in spots
+        ),
+    )
 
 
 def program_calls(functions: Sequence[_Function], total: float) -> Profile | None:

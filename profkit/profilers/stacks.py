@@ -462,8 +462,12 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
     process.turns = max(0.0, computed), min(max(0.0, unplaced), max(0.0, computed))
     for number, looks, arguments, types in line.get("values", ()):
         variables = {
-            str(name)[:100]: Variable(str(kind)[:100], int(length) if length >= 0 else None)
-            for name, (kind, length) in types.items()
+            str(name)[:100]: Variable(
+                str(kind)[:100],
+                int(length) if length >= 0 else None,
+                int(before[0]) if before and 0 <= before[0] < length else None,
+            )
+            for name, (kind, length, *before) in types.items()
         }
         process.values[int(number)] = SeenValues(
             int(looks), int(arguments) if arguments >= 0 else None, variables

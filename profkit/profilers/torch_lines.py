@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +14,7 @@ from profkit.analysis.necessary_work.calls import OperationCall, Tensor, plain_n
 from profkit.analysis.necessary_work.formulas import necessary_work
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded
-from profkit.core.types import Hotspot, Profile
+from profkit.core.types import BACKWARD_NODES, OPERATIONS_MADE, Hotspot, Profile
 
 MAX_BYTES = 128 << 20
 _LINE = "profkit-at "
@@ -46,6 +48,10 @@ class _Open:
 class _Lines:
     operations: dict[tuple[str, int, str, str, str], _Operation] = field(default_factory=dict)
     totals: dict[tuple[str, int, str], float] = field(default_factory=dict)
+    made: Counter[str] = field(default_factory=Counter)  # operations by name, wherever they ran
+    gone: dict[tuple[str, int, str], Counter[str]] = field(
+        default_factory=dict
+    )  # nodes of the backward pass, by line
 
 
 def read_torch_lines(path: Path) -> Profile | None:
@@ -94,6 +100,7 @@ def _add_thread(lines: _Lines, rows: Iterable[tuple[float, float, Mapping[str, A
         while stack and stack[-1].end <= start:
             stack.pop()
         around = stack[-1] if stack else _Open(0.0)
+        _count_node(lines, around.line, str(event.get("name")))
         opened = _Open(start + length, around.line, around.operation, around.works)
         name = str(event.get("name"))
         if event["cat"] == _ANNOTATION:
@@ -105,6 +112,18 @@ def _add_thread(lines: _Lines, rows: Iterable[tuple[float, float, Mapping[str, A
         elif around.line is not None:
             _add_operation(lines, opened, name, event.get("args"), length, outermost=around.operation is None)
         stack.append(opened)
+
+
+_NODE = re.compile(r"autograd::engine::evaluate_function: (\w+?)Backward\d*$")
+
+
+def _count_node(lines: _Lines, line: tuple[str, int, str] | None, name: str) -> None:
+    """Count an operation, or a node of the backward pass, under the same name: `addmm` of AddmmBackward0."""
+    node = _NODE.match(name)
+    if node is None:
+        lines.made[plain_name(name).replace("_", "")] += name.startswith("aten::")
+    elif line is not None:
+        lines.gone.setdefault(line, Counter())[node[1].lower()] += 1
 
 
 def _add_operation(
@@ -149,7 +168,15 @@ def _operations(lines: _Lines) -> Iterator[Hotspot]:
 
 def _whole_lines(lines: _Lines) -> Iterator[Hotspot]:
     for (file, line, function), seconds in lines.totals.items():
-        yield Hotspot(function, seconds, seconds, None, file, line)
+        nodes = lines.gone.get((file, line, function), Counter())
+        more = {name: times for name, times in nodes.items() if times > lines.made[name] > 0}
+        counters = {
+            BACKWARD_NODES: float(sum(more.values())),
+            OPERATIONS_MADE: float(sum(lines.made[name] for name in more)),
+        }
+        yield Hotspot(
+            function, seconds, seconds, None, file, line, counters=counters if len(more) > 1 else {}
+        )
 
 
 def _line(text: str) -> tuple[str, int, str] | None:

@@ -30,7 +30,7 @@ from profkit.analysis.judge.rules.spot_functions import costly_functions
 from profkit.backends.source_lines import with_source
 from profkit.core.tables import load_yaml
 from profkit.core.types import Insight, RunDocument
-from profkit.profilers.cprofile import read_cprofile
+from profkit.profilers.cprofile import read_cprofile, with_growth
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 from tests import documents
@@ -163,12 +163,16 @@ def recorded(folder: Path, code: str, seconds: float, python: str) -> RunDocumen
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PROFKIT"))}
     sampled = env | {"PYTHONPATH": str(START_FOLDER), "PROFKIT_STACKS": str(folder / "stacks.jsonl")}
     rounds = run_program([python, str(program), str(seconds), "0"], folder, sampled) or ["0"]
-    run_program([python, "-m", "cProfile", "-o", "calls.prof", str(program), "0", rounds[-1]], folder, env)
+    host = START_FOLDER.parent / "host"
+    run_program(
+        [python, str(host), "cprofile", "calls.prof", "--", str(program), "0", rounds[-1]], folder, env
+    )
     stacks, calls = read_stacks(folder / "stacks.jsonl"), read_cprofile(folder / "calls.prof")
+    grown = [with_growth(one, folder / "calls.json") for one in calls.profiles]
     document = documents.empty()
     lines = with_source(stacks, replace(document.workload, folder=str(folder)))
     assert lines is not None
-    document = replace(document, sampled=(lines,), profiles=(*stacks.profiles, *calls.profiles))
+    document = replace(document, sampled=(lines,), profiles=(*stacks.profiles, *grown))
     return replace(document, hot_spots=hot_spots(document))
 
 

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.account import make_account
-from profkit.core.types import CodeSpot, Hotspot, Peaks, Place, Profile, RunDocument
+from profkit.core.types import (
+    BACKWARD_NODES,
+    OPERATIONS_MADE,
+    CodeSpot,
+    Hotspot,
+    Peaks,
+    Place,
+    Profile,
+    RunDocument,
+)
 from profkit.profilers.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import start_up_environment
 from tests import documents
@@ -52,6 +61,35 @@ def test_operations_belong_to_the_line_around_them_and_not_to_each_other(tmp_pat
     assert (rows["matmul"].own, rows["matmul"].calls) == (pytest.approx(60e-6), 1)
     assert rows["matmul"].shapes == "[64,128] x [128,32] fp32"
     assert rows["matmul"].counters["flop_fp32"] == 2 * 64 * 128 * 32  # once, not for each of the two
+
+
+def steps(again: int) -> list[dict[str, object]]:
+    """Ten steps, whose backward pass goes `again` times through the nodes of three operations each."""
+    events = []
+    for step in range(10):
+        at = 1000.0 * step
+        events.append(event("user_annotation", "profkit-at /app/net.py:7:Net.forward", at, 100))
+        events += [
+            event("cpu_op", f"aten::{name}", at + 10 * n, 5)
+            for n, name in enumerate(("addmm", "tanh", "mul"))
+        ]
+        events.append(event("user_annotation", "profkit-at /app/net.py:9:train", at + 200, 700))
+        for n in range(again):
+            for k, name in enumerate(("Addmm", "Tanh", "Mul")):
+                node = f"autograd::engine::evaluate_function: {name}Backward0"
+                events.append(event("cpu_op", node, at + 210 + 30 * n + 10 * k, 5))
+    return events
+
+
+@pytest.mark.parametrize(("again", "counted"), [(1, {}), (4, {BACKWARD_NODES: 120.0, OPERATIONS_MADE: 30.0})])
+def test_nodes_of_a_backward_pass_are_counted_where_they_are_more_than_operations(
+    tmp_path: Path, again: int, counted: dict[str, float]
+) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"traceEvents": steps(again)}))
+    profile = read_torch_lines(trace)
+    assert profile is not None
+    assert [dict(one.counters) for one in profile.hotspots if one.function == "train"] == [counted]
 
 
 @pytest.mark.parametrize(

@@ -138,11 +138,14 @@ class InnerCode:
 class Variable:
     """The type that a variable was seen to have, `list` or `numpy.ndarray`.
 
-    For built-in types, its largest length.
+    For built-in types, arrays and tensors, its largest length; of a pattern, the alternatives of plain
+    text in its largest group.
+    `first`: its length when it was seen first, where it was longer later and at no look shorter than before.
     """
 
     type: str
     length: int | None = None
+    first: int | None = None
 
 
 @dataclass(frozen=True)

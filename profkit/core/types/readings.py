@@ -191,6 +191,12 @@ class CodeLine:
     value: float
 
 
+# Counters of a function whose calls took longer and longer: seconds of one in the first and in the last eighth of all.
+FIRST_CALLS, LAST_CALLS = "first_calls_seconds", "last_calls_seconds"
+# Of a line's backward pass: nodes of the kinds of which there were more than operations, and the operations themselves.
+BACKWARD_NODES, OPERATIONS_MADE = "backward_nodes", "differentiated_operations"
+
+
 @dataclass(frozen=True)
 class Hotspot:
     """One function (or source line) of a profile. `own` and `total` are in the profile's unit."""

@@ -26,8 +26,10 @@ from profkit.analysis.judge.rules import (
     spot_arrays,
     spot_chains,
     spot_functions,
+    spot_growth,
     spot_loops,
     spot_queries,
+    spot_special,
     spot_values,
     spot_waits,
 )
@@ -186,6 +188,8 @@ PATTERNS = (
     *spot_loops.PATTERNS,
     *spot_chains.PATTERNS,
     *spot_again.PATTERNS,
+    *spot_special.PATTERNS,
+    *spot_growth.PATTERNS,
     *spot_arrays.PATTERNS,
     *spot_values.PATTERNS,
     *spot_functions.PATTERNS,
@@ -200,6 +204,7 @@ OF_CALLS = (
     spot_chains.dropped_messages,
     spot_values.linear_search,
     spot_values.repeated_sort,
+    spot_growth.growing_work,
     *spot_again.OF_CALLS,
     *spot_functions.OF_CALLS,
 )

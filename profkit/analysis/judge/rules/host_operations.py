@@ -9,13 +9,14 @@ from profkit.analysis.judge.rules.counted import profile_of
 from profkit.analysis.judge.rules.gpu_models import SPARSE
 from profkit.analysis.judge.rules.spots import Find, say
 from profkit.analysis.judge.words import words
-from profkit.core.types import CodeSpot, Insight, Profile, RunDocument
+from profkit.core.types import BACKWARD_NODES, OPERATIONS_MADE, CodeSpot, Insight, Profile, RunDocument
 
 MAJORITY = 0.5  # of the operations at the line
 WRITES = (
     20e9  # bytes a second to memory, at most on a processor's core: what wrote the whole table took as long
 )
 _TABLE = re.compile(r"\[(\d+),(\d+)\] x \[([\d,]+)\]")
+_KEPT = re.compile(r"\bretain_graph\s*=\s*True\b")
 _BACKWARD = re.compile(r".*\bEmbedding(Bag)?(Dense)?Backward0?$")
 
 
@@ -59,4 +60,34 @@ def _sparse_table(operations: Profile) -> tuple[int, int, int] | None:
     return max((one for one in tables if one[0] >= SPARSE * one[1]), default=None)
 
 
-PATTERNS: tuple[Find, ...] = (dense_gradient,)
+AGAIN, SEVERAL_NODES = 1.9, 20  # times that an operation is differentiated; operations
+
+
+def backward_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a backward pass that goes again through what an earlier one went through, by torch's own count.
+
+    Each operation of the forward pass has one node in the graph. The line itself asks to keep the graph.
+    """
+    operations, code = profile_of(document, "line-operators"), spot.code
+    if operations is None or code is None or _KEPT.search(f"{code.text}\n{code.statement}") is None:
+        return None
+    at = (spot.where.file, spot.where.line)
+    counts = [
+        one.counters
+        for one in operations.hotspots
+        if (one.file, one.line) == at and BACKWARD_NODES in one.counters
+    ]
+    gone, made = (sum(one[name] for one in counts) for name in (BACKWARD_NODES, OPERATIONS_MADE))
+    if made < SEVERAL_NODES or gone < AGAIN * made:
+        return None
+    return say(
+        spot,
+        "backward-again",
+        f"The backward pass goes through what earlier ones went through: about {gone / made:.0f} times in all",
+        f"torch counted {gone:,.0f} nodes of the backward pass for {made:,.0f} operations of these kinds",
+        spot.share * (1 - made / gone),
+        change=words("backward-again", "host"),
+    )
+
+
+PATTERNS: tuple[Find, ...] = (dense_gradient, backward_again)

@@ -58,7 +58,7 @@ _OF_ALL = frozenset(
 _COPIES = re.compile(r"numpy\.(ascontiguousarray|asfortranarray|array|copy|asarray|require|shape|ndim|size)")
 LARGER = 2  # times as many elements in all singular vectors as in the matrix
 _SCALAR = re.compile(r"numpy\.(float|u?int|bool|complex|datetime|timedelta)\w*")
-_OF_ARRAYS = re.compile(r"numpy\.ndarray( of integers)?|pandas\.Series|torch\.Tensor")
+_OF_ARRAYS = re.compile(r"numpy\.ndarray( of integers)?|pandas\.Series|torch\.Tensor( of integers)?")
 _NUMPY = re.compile(r"/numpy/(?!random/|testing/|f2py/)[^:]*\.py$")
 # Functions that take a list for an array of numbers; of others, it is not known what a list holds.
 _OF_NUMBERS = re.compile(

@@ -45,6 +45,10 @@ class _Repeatable:
     module: str
     says: str
     files: tuple[str, ...]
+    calls: int = MIN_CALLS  # that are worth a word
+    looks: int = LOOKS
+    of: str = " from the same text"
+    around: str = ""  # what calls it alone, whose share of a place is known where its own is not
 
 
 _REPEATABLE: Mapping[str, _Repeatable] = {
@@ -61,6 +65,17 @@ _REPEATABLE: Mapping[str, _Repeatable] = {
     "split": _Repeatable("split", "shlex", "Lines are split", ("/shlex.py",)),
     "translate": _Repeatable("translate", "fnmatch", "Patterns are translated", ("/fnmatch.py",)),
     "dedent": _Repeatable("dedent", "textwrap", "Texts are dedented", ("/textwrap.py",)),
+    # Each call takes long, so that looks see nearly all of them.
+    "_fit_transform_one": _Repeatable(
+        "_fit_transform_one",
+        "sklearn.pipeline",
+        "A step of the pipeline is fitted",
+        ("/sklearn/pipeline.py",),
+        calls=6,
+        looks=6,
+        of=" to the same data, with the same parameters",
+        around="_fit",
+    ),
 }
 
 
@@ -73,20 +88,21 @@ def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     for one in sampled.hotspots if sampled is not None else ():
         kept, looks = _REPEATABLE.get(last_name(one.function)), int(one.counters.get("looks", 0))
         again = looks - int(one.counters.get("different", 0))
-        if kept is None or looks < LOOKS or again < AGAIN:
+        if kept is None or looks < kept.looks or again < AGAIN:
             continue
-        below = share_below(spot, last_name(one.function), (with_slashes(one.file),))
+        file = with_slashes(one.file)
+        below = max(share_below(spot, name, (file,)) for name in (last_name(one.function), kept.around))
         counted = counted_function(document, kept.counted, kept.files)
         calls, different = (counted.calls or 0 if counted is not None else 0), likely_different(one.counters)
         # At least what was met again in looks at random; likely all calls but one for each argument.
         spared = max(again / looks, 1 - different / max(1, calls))
-        if below < CHAIN or calls < MIN_CALLS or spared < SPARED:
+        if below < CHAIN or calls < kept.calls or spared < SPARED:
             continue
         least = "at least " if spot.partial else ""
         return say(
             spot,
             "repeated-work",
-            f"{kept.says} again and again from the same text: {least}{count_text(calls, 'time')}",
+            f"{kept.says} again and again{kept.of}: {least}{count_text(calls, 'time')}",
             f"{percent_text(100 * below)} of this is in {kept.counted} of {kept.module}; {again} of "
             f"{count_text(looks)} looks saw arguments that were there before",
             spot.share * below * spared,

@@ -21,6 +21,7 @@ _QUERIES = re.compile(
 # A database within the process: what a statement costs besides its own work is some 20 µs; one that takes much more
 # looks through rows, and is no faster with many others in one.
 _EMBEDDED = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*")
+_PAGES = re.compile(r"\bOFFSET\b(?!\s*0\b)")  # as SQL is written; in lower case it may be a name
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
@@ -53,6 +54,14 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if computes and (unindexed := unindexed_look_up(spot, calls)) is not None:
         return unindexed
     if each is not None and each >= LONG_STATEMENT and computes and _is_embedded(document, spot):
+        if spot.code is not None and _PAGES.search(f"{spot.code.text}\n{spot.code.statement}"):
+            return say(
+                spot,
+                "slow-statements",
+                f"OFFSET reads all rows before the page again, {count_text(calls)} times",
+                f"{calls_text(spot)}{loop}",
+                change=words("slow-statements.offset", "host"),
+            )
         return say(
             spot,
             "slow-statements",

@@ -196,9 +196,12 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find waits for one thing after the other, while nothing else is under way."""
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     function = spot.where.function
-    if spot.kind == "await" and _locks_around(spot) and _lock_use(document)[1] >= SEVERAL:
+    taken, times = _lock_use(document)
+    if spot.kind == "await" and times >= SEVERAL and (_locks_around(spot) or taken >= CONTENDED * times):
         # Of several tasks one holds the lock: they are under way at the same time already.
         return _held_lock(document, spot)
+    if spot.kind == "await" and any("lock" in one.name.lower() for one in _locks_around(spot)):
+        return None  # nobody has counted yet whether others wait for it
     if spot.kind == "await":
         return say(
             spot,

@@ -16,6 +16,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from .call_growth import CallGrowth
 from .line_counts import LineCounter
 from .session import fact, is_own, told, write_atomically, write_json
 
@@ -40,6 +41,7 @@ class CallProfiler:
         self._out = out
         self._stem = out[: -len(".prof")] if out.endswith(".prof") else out
         self._setup, self._region = cProfile.Profile(), cProfile.Profile()
+        self._growth = CallGrowth(self._setup)
         self._thread = threading.get_ident()
         self._inside = False
         self._ended = self._entered = False
@@ -52,6 +54,7 @@ class CallProfiler:
         """Profile from here; the imports come next."""
         threading.setprofile(self._begin_thread)
         self._lines.start()
+        self._growth.start()
         self._setup.enable()
 
     def _begin_thread(self, *_: object) -> None:
@@ -62,6 +65,7 @@ class CallProfiler:
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Count in the region's profile."""
         self._lines.enter()
+        self._growth.stop()  # what is before a region is no part of it
         if self._ended:
             return
         if self._thread == threading.get_ident() or not PER_THREAD:
@@ -83,6 +87,7 @@ class CallProfiler:
     def forget(self) -> None:
         """Profile nothing in a forked child."""
         self._lines.stop()
+        self._growth.stop()
         if self._ended:
             return
         (self._region if self._inside else self._setup).disable()
@@ -93,6 +98,7 @@ class CallProfiler:
             self._notes.append(fact("ended-early", "cProfile", seconds=early))
         self._ended = True
         (self._region if self._inside else self._setup).disable()
+        growth = self._growth.rows() if not self._entered else []
         if early is not None:  # the program goes on, and what is counted of all of it costs little
             atexit.register(self._write_lines)
         else:
@@ -112,6 +118,7 @@ class CallProfiler:
                 "schema": SCHEMA,
                 "notes": self._notes,
                 "partial": early is not None,
+                "growth": growth,
             },
         )
 

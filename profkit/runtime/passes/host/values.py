@@ -1,7 +1,9 @@
 """What a look at a frame tells: its line, types and lengths of the function's variables, and its arguments.
 
-Nothing is called on a value but `type`, and `len` of what is built in: no code of the program runs for it. No content
-leaves the process: of arguments only how many different ones were seen.
+Nothing is called on a value but `type`, `len` of what is built in, and of arrays and tensors of exactly NumPy's and
+torch's own types what these know of themselves: no code of the program runs for it. No content leaves the process: of
+arguments only how many different ones were seen, of a pattern how many alternatives it has, of an array how many of its
+numbers are denormal.
 """
 
 from __future__ import annotations
@@ -23,16 +25,27 @@ ONCE, TWICE = "[once]", "[twice]"  # among those of a library's function: how ma
 CACHE_HITS, CACHE_MISSES, CACHE_FULL = "[cache hits]", "[cache misses]", "[cache full]"
 _PLAIN = (int, float, str, bytes, bool, type(None), type)
 _FUNCTION = type(lambda: None)
+_CODE = type((lambda: None).__code__)
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
 # modules whose types say something
 _TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections", "xml", "lxml", "bs4")
 ARRAY, OBJECTS, INTEGERS = "numpy.ndarray", "numpy.ndarray of objects", "numpy.ndarray of integers"
-# Functions of the standard library that give the same for the same arguments, and take long: name, and how the path of
-# their file ends.
+HALVES, LONG_DOUBLES = "numpy.ndarray of float16", "numpy.ndarray of longdouble"
+TOKENS = "torch.Tensor of integers"
+DENORMAL = " [denormal]"  # behind the name of an array: how many of a thousand of its numbers are
+SMALLEST = {
+    4: 1.1754943508222875e-38,
+    8: 2.2250738585072014e-308,
+}  # by the bytes of a number: below it is denormal
+FEW = 256  # numbers of an array that are looked at: NumPy keeps the interpreter's lock for so few
+LONGEST_PATTERN = 100_000  # signs
+# Functions of libraries that give the same for the same arguments, and take long: name, and how the path of their file
+# ends.
 _KEEPABLE = {
     "_compile": ("/re/__init__.py", "/re.py"), "realpath": ("/posixpath.py", "<frozen posixpath>"),
     "_strptime": ("/_strptime.py",), "urlparse": ("/urllib/parse.py",),
     "ip_address": ("/ipaddress.py",), "ip_network": ("/ipaddress.py",),
+    "_fit_transform_one": ("/sklearn/pipeline.py",),
     "split": ("/shlex.py",), "translate": ("/fnmatch.py",), "dedent": ("/textwrap.py",),
 }  # fmt: skip
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
@@ -51,7 +64,8 @@ class FunctionValues:
         self.last: tuple[int, int] | None = None  # frame and arguments of the call before
         self.times: dict[int, int] = {}  # how often each of its arguments was met, of a library's function
         self.arguments: set[int] | None = set()  # None: some cannot be told apart
-        self.types: dict[str, list[object]] = {}  # name -> type, most elements
+        # Name -> type, most elements, and how many it had at first, which is -1 once it had fewer than before.
+        self.types: dict[str, list[Any]] = {}
 
     def look(self, frame: FrameType) -> None:
         """Look at the variables of a frame of the function."""
@@ -84,18 +98,19 @@ class FunctionValues:
             return
         code, known = frame.f_code, frame.f_locals
         try:
-            given = _arguments(code, known)
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            given = hash(tuple([_sketch(known.get(name)) for name in names]))
         finally:
             if sys.version_info < (3, 13):
                 known.clear()
-        if given is None or (id(frame), given) == self.last:
+        if (id(frame), given) == self.last:
             return
         self.last = (id(frame), given)
         self.looks += 1
         self.arguments.add(given)
         self.times[given] = self.times.get(given, 0) + 1
         counts = list(self.times.values())
-        self.types = {ONCE: ["int", counts.count(1)], TWICE: ["int", counts.count(2)]}
+        self.types = {ONCE: ["int", counts.count(1), -1], TWICE: ["int", counts.count(2), -1]}
 
     def _look(self, frame: FrameType, code: CodeType, known: dict[str, object]) -> None:
         if self.arguments is not None:
@@ -119,23 +134,117 @@ class FunctionValues:
             told, length = f"{module}.{kind.__name__}", -1
             if told == "collections.deque":
                 length = len(value)  # type: ignore[arg-type]
-            if told == ARRAY:
-                length = value.size  # type: ignore[attr-defined]
-            if told == ARRAY and value.dtype.hasobject:  # type: ignore[attr-defined]
-                told = OBJECTS
-            elif told == ARRAY and value.dtype.kind in "iub":  # type: ignore[attr-defined]
-                told = INTEGERS
+            elif told == "re.Pattern":
+                length = _alternatives_of(value)
+            elif told == ARRAY:
+                told, length = _array_type(value), value.size  # type: ignore[attr-defined]
+                share = _denormal_share(value)
+                if share:
+                    self._keep(name + DENORMAL, "numbers", share)
+            elif told == "torch.Tensor" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
+                length = value.numel()  # type: ignore[attr-defined]
+                told = told if value.dtype.is_floating_point else TOKENS  # type: ignore[attr-defined]
+        self._keep(name, told, length)
+
+    def _keep(self, name: str, told: str, length: int) -> None:
         before = self.types.get(name)
         if before is not None and before[0] == told:
-            before[1] = max(length, before[1])  # type: ignore[call-overload]
+            before[2] = before[2] if length >= before[1] else -1
+            before[1] = max(length, before[1])
         elif before is not None or len(self.types) < MAX_NAMES:
-            self.types[name] = [told, length]
+            self.types[name] = [told, length, length]
+
+
+def _array_type(array: Any) -> str:
+    """Return how an array is told: its type, and of numbers that are slow what they are."""
+    kind = array.dtype
+    if kind.hasobject:
+        return OBJECTS
+    if kind.kind == "f" and kind.itemsize not in (4, 8):
+        return HALVES if kind.itemsize == 2 else LONG_DOUBLES
+    return INTEGERS if kind.kind in "iub" else ARRAY
+
+
+def _denormal_share(array: Any) -> int:
+    """Return how many of a thousand numbers of an array are denormal, by a few of them."""
+    kind = array.dtype
+    if kind.kind != "f" or kind.itemsize not in SMALLEST or not array.size or not array.flags.c_contiguous:
+        return 0
+    numpy: Any = sys.modules["numpy"]
+    step = array.size // FEW | 1  # odd: what two things take in turn is seen of both
+    some = numpy.absolute(array.reshape(-1)[::step][:FEW])
+    denormal = numpy.count_nonzero((some > 0) & (some < SMALLEST[kind.itemsize]))
+    return int(1000 * denormal / some.size)
+
+
+_patterns: dict[int, tuple[object, int]] = {}  # by address, with the pattern itself, so that it stays its own
+
+
+def _alternatives_of(pattern: Any) -> int:
+    """Return how many alternatives the largest group of a pattern has."""
+    known = _patterns.get(id(pattern))
+    if known is None:
+        if len(_patterns) >= MAX_NAMES:
+            return -1
+        known = _patterns[id(pattern)] = pattern, count_alternatives(pattern.pattern)
+    return known[1]
+
+
+_NO_LITERAL = frozenset("[(*+?{.^$")
+
+
+def count_alternatives(pattern: object) -> int:
+    """Return how many alternatives the largest group of a pattern's text has that are plain text."""
+    text = pattern.decode("latin-1") if type(pattern) is bytes else pattern
+    if type(text) is not str or len(text) > LONGEST_PATTERN:
+        return -1
+    most, groups, at = 0, [[0, True]], 0  # by group: plain alternatives so far, and whether this one is
+    while at < len(text):
+        sign, group = text[at], groups[-1]
+        if sign in "|)":
+            group[0] += group[1]
+            group[1] = True
+            most = max(most, group[0])
+        elif sign in _NO_LITERAL and not (sign == "?" and text[at - 1] == "("):
+            group[1] = False
+        if sign == "\\":
+            at += 1
+        elif sign == "[":
+            at = _end_of_class(text, at)
+        elif sign == "(":
+            groups.append([0, True])
+            at += 2 if text[at + 1 : at + 3] == "?:" else 0
+        elif sign == ")" and len(groups) > 1:
+            groups.pop()
+        at += 1
+    return max(most, groups[0][0] + groups[0][1] if "|" in text else 0)
+
+
+def _end_of_class(text: str, at: int) -> int:
+    """Return where a class of signs ends: what ends it may be its first sign, and then does not."""
+    at += 2 if text[at + 1 : at + 2] == "^" else 1
+    if text[at : at + 1] == "]":
+        at += 1
+    while at < len(text) and text[at] != "]":
+        at += 2 if text[at] == "\\" else 1
+    return at
 
 
 def _variables(code: CodeType, frame: FrameType, known: dict[str, object]) -> list[tuple[str, object]]:
-    """Return the locals of a frame, the attributes of `self`, and globals, as far as the function names them."""
-    found = [(name, known[name]) for name in (*code.co_varnames, *code.co_freevars) if name in known]
-    found += [(name, frame.f_globals[name]) for name in code.co_names if name in frame.f_globals]
+    """Return the locals of a frame, the attributes of `self`, and globals, as far as the function names them.
+
+    What a comprehension or a lambda in it names, the function names too.
+    """
+    found = [
+        (name, known[name])
+        for name in (*code.co_varnames, *code.co_freevars, *code.co_cellvars)
+        if name in known
+    ]
+    inner = [
+        one for one in code.co_consts if type(one) is _CODE and one.co_name.startswith("<")
+    ]  # comprehensions
+    named = dict.fromkeys(code.co_names + sum([one.co_names for one in inner], ()))
+    found += [(name, frame.f_globals[name]) for name in named if name in frame.f_globals]
     if code.co_argcount and code.co_varnames[0] == "self" and "self" in known:
         try:
             held = object.__getattribute__(known["self"], "__dict__")
@@ -153,8 +262,38 @@ def _arguments(code: CodeType, known: dict[str, object]) -> int | None:
     return hash(tuple([_told_apart(known[name]) for name in names]))
 
 
+_SAMPLED = 8  # elements of a list or an array that tell it apart from others
+
+
+def _sketch(value: object, depth: int = 2) -> object:
+    """Return what tells a value apart from others: all of what is plain, else type, size and a few parts.
+
+    Of an object, what its public attributes are that no fit has set: scikit-learn ends the names of those in `_`.
+    """
+    kind = type(value)
+    if _is_plain(value):
+        return _told_apart(value)
+    if depth and kind in (list, tuple):
+        size, step = len(value), max(1, len(value) // _SAMPLED)  # type: ignore[arg-type]
+        parts = (*value[::step], *value[-1:])  # type: ignore[index]
+        return kind, size, tuple([_sketch(one, depth - 1) for one in parts])
+    if f"{kind.__module__}.{kind.__name__}" == ARRAY:
+        array: Any = value
+        step = max(1, array.shape[0] // _SAMPLED) if array.ndim else 1
+        few = array[::step][:_SAMPLED] if array.ndim == 1 else array[:0]
+        return array.dtype.str, array.shape, few.shape if array.dtype.hasobject else few.tobytes()
+    if depth and kind not in (dict, str, bytes):
+        try:
+            held = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return kind
+        named = [name for name in held if not name.startswith("_") and not name.endswith("_")]
+        return kind, tuple([(name, _sketch(held[name], depth - 1)) for name in sorted(named)])
+    return kind
+
+
 def is_keepable(code: CodeType) -> bool:
-    """Return whether a function of the standard library gives the same for the same arguments, and takes long."""
+    """Return whether a function of a library gives the same for the same arguments, and takes long."""
     return code.co_filename.endswith(_KEEPABLE.get(code.co_name, ())) and code.co_name in _KEEPABLE
 
 
@@ -190,11 +329,11 @@ def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[obje
                 continue
             info = one.cache_info()
             told: dict[str, list[object]] = {
-                CACHE_HITS: ["int", info.hits],
-                CACHE_MISSES: ["int", info.misses],
+                CACHE_HITS: ["int", info.hits, -1],
+                CACHE_MISSES: ["int", info.misses, -1],
             }
             if info.maxsize and info.currsize >= info.maxsize:
-                told[CACHE_FULL] = ["int", info.maxsize]
+                told[CACHE_FULL] = ["int", info.maxsize, -1]
             found |= {id(each): told for each in (code, *code.co_consts) if type(each) is type(code)}
     return found
 
@@ -205,7 +344,8 @@ def awaited_frames(
     """Return the frames of the coroutine that an event loop waits for, innermost first, and whether it is the only one.
 
     Of several it is the one that the loop was started with; where all but that and one other wait for locks, it is the
-    other one, which holds what they wait for, and nothing else can run meanwhile. `loop_tasks` is asyncio's own set of
+    other one, which holds what they wait for, and nothing else can run meanwhile. So it is of several that wait for one
+    lock, if a single other task stands in the function that asked for it. `loop_tasks` is asyncio's own set of
     its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on). Where only a part of its time is sampled, it is the
     task `own` while that is suspended, and tasks that were there `before` do not count.
     """
@@ -222,6 +362,8 @@ def awaited_frames(
     if not alone and own is None and not _waits_for_lock(frames):
         others = [each for task in pending if task is not first[0] and (each := _suspended_frames(task))]
         holders = [each for each in others if not _waits_for_lock(each)]
+        if len(holders) != 1 or len(others) == 1:
+            holders = _holders_of_lock(others, holders)
         if len(holders) == 1 and len(others) > 1:
             frames, alone = holders[0], True
     return frames[::-1], alone
@@ -248,6 +390,32 @@ def _suspended_frames(task: Any) -> list[FrameType]:
         frames.append(frame)
         waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
     return frames
+
+
+def _holders_of_lock(others: list[list[FrameType]], running: list[list[FrameType]]) -> list[list[FrameType]]:
+    """Return the tasks that stand in the function that asked for the lock for which several others wait.
+
+    Of the lock with most of them; none where fewer than two wait. What has the lock has called the same function.
+    """
+    waiting: dict[int, set[CodeType]] = {}
+    counts: dict[int, int] = {}
+    for frames in others:
+        if not _waits_for_lock(frames):
+            continue
+        known = frames[-1].f_locals
+        lock = known.get("self")
+        if sys.version_info < (3, 13):
+            known.clear()
+        asked = next(
+            (one for one in reversed(frames) if not one.f_code.co_filename.endswith("locks.py")), None
+        )
+        if type(lock).__name__ == "Lock" and asked is not None:
+            waiting.setdefault(id(lock), set()).add(asked.f_code)
+            counts[id(lock)] = counts.get(id(lock), 0) + 1
+    most = max(counts, key=lambda one: counts[one], default=0)
+    if counts.get(most, 0) < 2:
+        return []
+    return [frames for frames in running if any(one.f_code in waiting[most] for one in frames)]
 
 
 def _waits_for_lock(frames: list[FrameType]) -> bool:

@@ -6,8 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.judge.rules.host_operations import dense_gradient
-from profkit.core.types import CodeSpot, Hotspot, Place, Profile, RunDocument
+from profkit.analysis.judge.rules.host_operations import backward_again, dense_gradient
+from profkit.core.types import (
+    BACKWARD_NODES,
+    OPERATIONS_MADE,
+    CodeSpot,
+    Hotspot,
+    LineCode,
+    Place,
+    Profile,
+    RunDocument,
+)
 from tests import documents
 
 STEP = Place(function="step", file="/work/train.py", line=10)
@@ -46,3 +55,23 @@ def test_a_line_that_mostly_does_something_else_is_not_said() -> None:
     document = run("[500000,48] x [3072] x [256] fp32", 0.69)
     other = replace(STEP, line=11)
     assert dense_gradient(document, CodeSpot(0.5, 2.0, "library", other)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes", "said"),
+    [
+        ("loss.backward(retain_graph=True)", 600.0, True),
+        ("loss.backward(retain_graph=True)", 110.0, False),  # each operation once, and a few more
+        ("loss.backward()", 600.0, False),  # the graph is gone after it: it cannot be gone through again
+    ],
+)
+def test_a_backward_pass_through_earlier_steps_is_said_by_its_nodes(
+    text: str, nodes: float, said: bool
+) -> None:
+    counters = {BACKWARD_NODES: nodes, OPERATIONS_MADE: 100.0}
+    line = Hotspot("step", 1.0, 1.0, file=STEP.file, line=STEP.line, counters=counters)
+    profile = Profile("operations by line", "s", 1.0, (line,), "line-operators")
+    document = replace(documents.empty(), profiles=(profile,))
+    found = backward_again(document, CodeSpot(0.6, 2.0, "library", STEP, code=LineCode(text, statement=text)))
+    assert (found is not None) == said
+    assert found is None or (found.gain is not None and found.gain.at_most == pytest.approx(0.5))

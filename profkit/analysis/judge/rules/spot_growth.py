@@ -1,0 +1,97 @@
+"""Insights on calls that take longer and longer: each goes through all that the calls before it have left.
+
+cProfile's counts, looked at while it counts, say how long a call took in the first and in the last eighth of all; the
+samples say which of the values at the line were longer at each look.
+"""
+
+from __future__ import annotations
+
+import re
+
+from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.spots import Find, count_text, say
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import format_quantity
+from profkit.core.types import FIRST_CALLS, LAST_CALLS, CodeSpot, Hotspot, Insight, RunDocument, Variable
+
+MOST_OF_PLACE = 0.5  # of a place's share of the time is in the calls that grow
+TWICE, LONG = 2, 32  # times as long as at first; elements of what has grown
+TOKENS = "torch.Tensor of integers"  # as the look at variables calls it
+_QUOTED = re.compile(r"'(\w+)'|\.(\w+)>")
+
+
+def growing_work(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a line each of whose calls takes longer than those before it."""
+    if spot.code is None or spot.kind not in ("python", "library"):
+        return None
+    found = _growing_calls(document, spot)
+    if found is None:
+        return None
+    call, named = found
+    grown = [
+        (name, held.first or 0, held.length or 0)
+        for name, held in spot.variables.items()
+        if _has_grown(held) and re.search(rf"(?<![\w.]){re.escape(name)}\b", spot.code.text)
+    ]
+    method = any(one.name == f".{named}" for one in spot.code.find("call"))
+    if not grown and (not method or _cuts(spot.code.text)):
+        return None  # the loop may give it more each time
+    first, last = call.counters[FIRST_CALLS], call.counters[LAST_CALLS]
+    mean = (call.total or call.own) / (call.calls or 1)
+    name, before, after = max(grown, key=lambda one: one[2], default=("", 0, 0))
+    seen = f"; {name} grew from {before:,} to {after:,} elements" if name else ""
+    ids = next((one for one, held in spot.variables.items() if held.type == TOKENS and _has_grown(held)), "")
+    key = "tokens" if ids and _is_of_torch(spot) else "value" if name else "object"
+    return say(
+        spot,
+        "growing-work",
+        f"Each call of {named} takes longer than those before it: {format_quantity(first, 's')} at first, "
+        f"{format_quantity(last, 's')} at the end",
+        f"{count_text(call.calls or 0, 'call')} of {named}, in eighths longer and longer{seen}",
+        spot.share * max(0.0, 1 - first / mean),
+        change=words(f"growing-work.{key}", "host").format(name=ids or name),
+    )
+
+
+def _growing_calls(document: RunDocument, spot: CodeSpot) -> tuple[Hotspot, str] | None:
+    """Return what a line calls, or else the function that it is in, where its calls took longer and longer."""
+    profile = profile_of(document, "own-time")
+    if profile is None or profile.total <= 0 or spot.code is None:
+        return None
+    called = {last_name(one.name) for one in spot.code.find("call")}
+    under = last_name(spot.under.name) if spot.under is not None and spot.under.name else ""
+    function = last_name(spot.where.function or "")
+    candidates = []
+    for one in profile.hotspots:
+        if LAST_CALLS not in one.counters or (one.total or 0.0) < MOST_OF_PLACE * spot.share * profile.total:
+            continue
+        name = _plain_name(one.function)
+        calls_it = name in called and (not under or name == under or one.file is not None)
+        is_it = (one.file, name) == (spot.where.file, function) and not spot.code.find("coroutine")
+        if calls_it or is_it:
+            candidates.append((one, name))
+    return max(candidates, key=lambda each: (each[1] in called, each[0].total or 0.0), default=None)
+
+
+def _plain_name(function: str) -> str:
+    """Return `execute` of "<method 'execute' of 'sqlite3.Connection' objects>"."""
+    found = _QUOTED.search(function) if function.startswith("<") else None
+    return (found[1] or found[2]) if found is not None else last_name(function)
+
+
+def _cuts(text: str) -> bool:
+    """Return whether a line gives a part of something, which may be a longer one each time."""
+    return re.search(r"\[[^]]*:[^]]*\]", text) is not None
+
+
+def _has_grown(held: Variable) -> bool:
+    """Return whether a value was longer at each look, or as long, and is much longer now."""
+    return held.first is not None and (held.length or 0) >= max(LONG, TWICE * held.first)
+
+
+def _is_of_torch(spot: CodeSpot) -> bool:
+    """Return whether a line gives what it has to a module of torch."""
+    return spot.under is not None and (spot.under.public, spot.under.library) == ("Module", "torch")
+
+
+PATTERNS: tuple[Find, ...] = (growing_work,)

@@ -1,0 +1,126 @@
+"""Insights on what is special about a value at a line: a pattern of many words, numbers that a processor is slow with.
+
+The samples looked at the value itself; how slow each of these is on a processor is in docs/insights.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from profkit.analysis.judge.rules.counted import last_name
+from profkit.analysis.judge.rules.spots import Find, called_names, calls_text, count_text, say, takes_the_time
+from profkit.analysis.judge.words import words
+from profkit.analysis.stacks.searches import dotted
+from profkit.core.types import CodeSpot, Insight, RunDocument
+
+ALTERNATIVES = 50  # words of a pattern: fewer are found as fast as in a set
+DENORMAL = 100  # of a thousand numbers
+MANY_NUMBERS = 1000
+_BEHIND = " [denormal]"  # as the look at variables calls it
+_SLOW = {"numpy.ndarray of float16": "half", "numpy.ndarray of longdouble": "long"}
+_SEARCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
+# What reads no number, or makes others of them: the result is what is worked on.
+_CONVERTS = re.compile(r"numpy\.(asarray|array|shape|ndim|size|empty_like|zeros_like|ones_like|save\w*)")
+_METHODS = frozenset(
+    {"sum", "mean", "std", "var", "prod", "dot", "cumsum", "min", "max", "clip", "round", "argmax", "argmin"}
+)
+
+
+def many_words(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a pattern that tries many plain words one after the other at each place of a text."""
+    for name in called_names(spot):
+        method = last_name(name)
+        if method not in _SEARCHES or not takes_the_time(spot, method):
+            continue
+        held = _pattern_of(spot, method)
+        if held is None:
+            continue
+        pattern, number = held
+        return say(
+            spot,
+            "many-alternatives",
+            f"{pattern} tries {count_text(number)} words one after the other at each place of the text",
+            f"its largest group has {count_text(number)} alternatives of plain text; {calls_text(spot)}".rstrip(
+                "; "
+            ),
+            change=words("many-alternatives", "host"),
+        )
+    return None
+
+
+def _pattern_of(spot: CodeSpot, method: str) -> tuple[str, int] | None:
+    """Return the pattern that the line searches with, where it has many words, and how many."""
+    text = f"{spot.code.text}\n{spot.code.statement}" if spot.code is not None else ""
+    for name, held in spot.variables.items():
+        used = re.search(rf"(?<![\w.]){re.escape(name)}\.{method}\(", text) or re.search(
+            rf"\b{method}\(\s*{re.escape(name)}\s*,", text
+        )
+        if held.type == "re.Pattern" and used and (held.length or 0) >= ALTERNATIVES:
+            return name, held.length or 0
+    return None
+
+
+def denormal_numbers(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return arithmetic on an array many of whose numbers are so small that a processor computes them step by step."""
+    for name, held in spot.variables.items():
+        array = name.removesuffix(_BEHIND)
+        if array == name or (held.length or 0) < DENORMAL or not computes_with(spot, array):
+            continue
+        share = (held.length or 0) / 10
+        return say(
+            spot,
+            "denormal-numbers",
+            f"Numbers near 0 in {array} are denormal, and arithmetic with them is many times slower",
+            f"up to {share:.0f} % of {array} is denormal: smaller than the smallest number of full precision, and not 0"
+            + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+            change=words("denormal-numbers", "host").format(name=array),
+        )
+    return None
+
+
+def slow_type(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return arithmetic on numbers of a size that NumPy has no vector instructions for."""
+    for name, held in spot.variables.items():
+        kind = _SLOW.get(held.type)
+        if kind is None or (held.length or 0) < MANY_NUMBERS or not computes_with(spot, name):
+            continue
+        return say(
+            spot,
+            "slow-number-type",
+            f"Compute {name} in float32: NumPy converts each float16 number, and the result back"
+            if kind == "half"
+            else f"Compute {name} in float64: longdouble has no vector instructions",
+            f"it holds up to {count_text(held.length or 0)} numbers"
+            + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+            change=words(f"slow-number-type.{kind}", "host").format(name=name),
+        )
+    return None
+
+
+def computes_with(spot: CodeSpot, name: str) -> bool:
+    """Return whether a line computes with all, or a part, of the numbers that a name holds."""
+    if spot.code is None or not spot.code.statement or spot.kind not in ("python", "library"):
+        return False
+    if spot.under is not None and spot.under.library not in (None, "numpy", "built-in"):
+        return False
+    tree = ast.parse(spot.code.statement)
+    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name | ast.Attribute) or dotted(node) != name:
+            continue
+        parent = parents.get(node)
+        while isinstance(parent, ast.Subscript) and parent.value is node:
+            node, parent = parent, parents.get(parent)
+        if isinstance(parent, ast.BinOp | ast.UnaryOp | ast.AugAssign):
+            return True
+        if isinstance(parent, ast.Attribute) and parent.attr in _METHODS:
+            return isinstance(parents.get(parent), ast.Call)
+        if isinstance(parent, ast.Call) and node in parent.args:
+            called = dotted(parent.func)
+            if called.startswith("numpy.") and not _CONVERTS.fullmatch(called):
+                return True
+    return False
+
+
+PATTERNS: tuple[Find, ...] = (many_words, denormal_numbers, slow_type)

@@ -1,0 +1,90 @@
+"""What a look at values tells: alternatives of a pattern, denormal numbers, what has grown, who holds a lock."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from types import FrameType
+
+import pytest
+
+from profkit.runtime.passes.host.values import FunctionValues, awaited_frames, count_alternatives
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("abc", 0),
+        ("a|b|c", 3),
+        (r"\b(?:a|b|c\.d)\b", 3),
+        (b"a|b", 2),
+        ("x[|)]y|z", 1),  # a class is no plain text
+        ("(?:a(?:b|c)|d)|e", 2),  # the largest group
+        ("(a.*|b+|c)", 1),
+        (r"(?i:foo|bar\|x)", 2),
+        ("[]|]|a", 1),
+        ("(", 0),
+    ],
+)
+def test_alternatives_of_plain_text_are_counted(pattern: object, words: int) -> None:
+    assert count_alternatives(pattern) == words
+
+
+def looked_at(values: list[object]) -> dict[str, list[object]]:
+    """What looks at a function whose variable holds one after the other tell of it."""
+    seen = FunctionValues()
+    for held in values:
+        seen.look(_frame_with(held))
+    return seen.types
+
+
+def _frame_with(held: object) -> FrameType:
+    return sys._getframe()
+
+
+def test_what_is_longer_at_each_look_has_its_first_length() -> None:
+    assert looked_at([[1], [1, 2], [1, 2, 3]])["held"] == ["list", 3, 1]
+    assert looked_at([[1, 2], [1], [1, 2, 3]])["held"] == ["list", 3, -1]
+
+
+def test_a_pattern_tells_its_words() -> None:
+    assert looked_at([re.compile("a|b|c")])["held"] == ["re.Pattern", 3, 3]
+
+
+def test_denormal_numbers_and_slow_types_are_seen() -> None:
+    numpy = pytest.importorskip("numpy")
+    small = numpy.full(1000, 1e-310)
+    small[::2] = 1.0
+    seen = looked_at([small])
+    assert seen["held"][0] == "numpy.ndarray"
+    assert 400 <= seen["held [denormal]"][1] <= 600  # type: ignore[operator]
+    assert "held [denormal]" not in looked_at([numpy.zeros(1000)])
+    assert looked_at([small.astype(numpy.float16)])["held"][0] == "numpy.ndarray of float16"
+
+
+async def _held_by_one(*, of_one_lock: bool) -> tuple[str, bool]:
+    locks = [asyncio.Lock() for _ in range(3)]
+
+    async def ask(number: int) -> None:
+        async with locks[0 if of_one_lock else number]:
+            await asyncio.sleep(0.05)
+
+    async def other() -> None:
+        await asyncio.sleep(0.05)
+
+    tasks = [asyncio.ensure_future(one) for one in (ask(0), ask(1), ask(2), other(), other())]
+    await asyncio.sleep(0.01)
+    known = sys.modules["asyncio.tasks"]
+    everything = getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
+    frames, alone = awaited_frames(everything)
+    await asyncio.gather(*tasks)
+    return frames[-1].f_code.co_name if frames else "", alone
+
+
+def test_of_several_that_wait_for_a_lock_the_one_that_has_it_is_told_beside_others_that_wait_for_else() -> (
+    None
+):
+    assert asyncio.run(_held_by_one(of_one_lock=True)) == ("ask", True)
+    name, alone = asyncio.run(_held_by_one(of_one_lock=False))
+    assert (name, alone) != ("ask", True)
