@@ -21,6 +21,7 @@ from profkit.analysis.hot_spots.python import imported_lines
 from profkit.analysis.hot_spots.rows import is_met_for_others
 from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
+from profkit.analysis.stacks.native_code import native_constructs
 from profkit.analysis.stacks.passed_lines import has_slow_call, is_of_line, passed_lines, takes_long
 from profkit.analysis.stacks.polling_loops import looks_again
 from profkit.analysis.stacks.python_code import is_users_code
@@ -408,7 +409,16 @@ def with_text(sampled: SampledTime | None) -> SampledTime | None:
     if sampled is None:
         return None
     waiting = tuple(map(_with_wait, _with_texts(sampled.waiting)))
-    return replace(sampled, lines=_with_texts(sampled.lines), waiting=waiting)
+    lines = tuple(map(_with_constructs, _with_texts(sampled.lines)))
+    return replace(sampled, lines=lines, waiting=waiting)
+
+
+def _with_constructs(line: LineSamples) -> LineSamples:
+    """Return a computing line with what its text and that of the lines around it say."""
+    if line.code is None or not line.file or not line.line:
+        return line
+    constructs = native_constructs(_lines_of(line.file), line.line)
+    return replace(line, code=replace(line.code, constructs=constructs)) if constructs else line
 
 
 def _with_wait(line: LineSamples) -> LineSamples:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +15,17 @@ from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import Pass, divide_counters, divide_profile, read_region_work
-from profkit.backends.source_lines import address_of, program_file
+from profkit.backends.source_lines import address_of, program_file, source_of_addresses
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import (
     Cache,
     Counter,
     Fact,
+    Hotspot,
     PassPlan,
     PassResult,
+    Place,
+    Profile,
     Reading,
     Report,
     Step,
@@ -41,6 +44,7 @@ from profkit.profilers.valgrind.command import (
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
+from profkit.profilers.valgrind.loops import loops_of
 from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind
 from profkit.profilers.valgrind.window import is_window, window_argv
@@ -270,11 +274,42 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     return PassFindings(
         counters=tuple(c for c in per_iteration if c.scope.kind != "function"),
         readings=readings,
-        profiles=tuple(divide_profile(p, count) for p in by_function.profiles),
+        profiles=(
+            *(divide_profile(p, count) for p in by_function.profiles),
+            *_loops_of(context, mix.executions if mix is not None else {}),
+        ),
         facts={"counted iterations": str(count)},
         notes=tuple(notes),
         artifacts=tuple(f"artifacts/{path.name}" for paths in files.values() for path in paths),
     )
+
+
+def _loops_of(
+    context: RunContext, executions: Mapping[tuple[str, str], Mapping[int, int]]
+) -> Iterator[Profile]:
+    """Yield the inner loops of a compiled program, with the lines that they are at."""
+    program = program_file(context.workload)
+    if program is None or context.workload.python is not None:
+        return
+    found = loops_of(executions, program)
+    codes = source_of_addresses(program, [one.address for one in found])
+    total = sum(sum(counts.values()) for counts in executions.values())
+    spots = []
+    for one in found:
+        code = codes.get(one.address)
+        place = code.place if code is not None and code.place is not None else Place()
+        spots.append(
+            Hotspot(
+                place.function or "",
+                float(one.executed),
+                calls=one.entries,
+                file=place.file,
+                line=place.line,
+                counters={"rounds": one.rounds, "serial": one.serial},
+            )
+        )
+    if spots:
+        yield Profile("inner loops", "instructions", float(total), tuple(spots), "counted-loops")
 
 
 def _shape(cache: Cache) -> Fact:

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -111,6 +112,7 @@ def parse_header(line: bytes) -> re.Match[bytes] | None:
     return _HEADER.match(line) or (_TIMELESS.match(line) if line.rstrip().endswith(b":") else None)
 
 
+@lru_cache(maxsize=1 << 16)  # samples of one place have the same lines
 def parse_frame(line: bytes) -> Frame | None:
     """Parse one line of a stack; None for a source line, a note, or a function that was inlined."""
     match = _ADDRESS.match(line)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -181,6 +181,9 @@ class InstructionMix:
     whole: InstructionCounts
     functions: tuple[tuple[Scope, InstructionCounts], ...]
     notes: tuple[Fact, ...] = ()
+    executions: Mapping[tuple[str, str], Executed] = field(
+        default_factory=dict
+    )  # by object file and function
 
     def counters(self) -> tuple[Counter, ...]:
         """Return the counts of the run, then of each function in its own scope."""
@@ -219,7 +222,7 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
     functions = tuple(
         (Scope("function", name, library or None), mixes[library, name]) for library, name in largest
     )
-    return InstructionMix(whole, functions, tuple(_notes(mixes, whole)))
+    return InstructionMix(whole, functions, tuple(_notes(mixes, whole)), executions)
 
 
 def _instruction_counts(counts: Executed, decoded: dict[int, Instruction]) -> InstructionCounts:
@@ -261,9 +264,9 @@ def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instructio
     elf = read_elf(Path(library)) if library and library != "???" else None
     if elf is None:
         return {}
-    disassemble = _disassembler()
+    disassemble = disassembler()
     decoded: dict[int, Instruction] = {}
-    for run in _address_runs(sorted(addresses)):
+    for run in address_runs(sorted(addresses)):
         code = elf.read(run[0], run[-1] - run[0] + _LONGEST)
         texts = [
             (address, mnemonic, operands) for address, _, mnemonic, operands in disassemble(code, run[0], 0)
@@ -281,7 +284,8 @@ def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instructio
     return decoded
 
 
-def _address_runs(addresses: list[int]) -> Iterator[list[int]]:
+def address_runs(addresses: list[int]) -> Iterator[list[int]]:
+    """Yield addresses that are so near each other that the bytes between them are decoded as well."""
     run: list[int] = []
     for address in addresses:
         if run and address - run[-1] > _GAP:
@@ -292,7 +296,8 @@ def _address_runs(addresses: list[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _disassembler() -> Callable[[bytes, int, int], Iterator[tuple[int, int, str, str]]]:
+def disassembler() -> Callable[[bytes, int, int], Iterator[tuple[int, int, str, str]]]:
+    """Return capstone's function for x86-64 code, which yields address, size, mnemonic and operands."""
     import capstone  # here: 30 ms that a report without addresses need not pay
 
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)

@@ -39,8 +39,8 @@ def strided_loads(code: Code) -> set[int]:
     return {address for body in loops(code) for address in _strided_in(body)}
 
 
-def loops(code: Code) -> Iterator[Code]:
-    """Yield the innermost loops without calls."""
+def loops(code: Code, *, calls: bool = False) -> Iterator[Code]:
+    """Yield the innermost loops, those with calls where they are asked for."""
     at = {address: number for number, (address, _, _) in enumerate(code)}
     jumps = [
         (at[int(operands, 16)], number)
@@ -53,7 +53,7 @@ def loops(code: Code) -> Iterator[Code]:
     for first, last in back:
         inner = any((first, last) != jump and first <= jump[0] and jump[1] <= last for jump in back)
         body = code[first : last + 1]
-        if not inner and not any(mnemonic in ("call", "syscall") for _, mnemonic, _ in body):
+        if not inner and (calls or not any(mnemonic in ("call", "syscall") for _, mnemonic, _ in body)):
             yield body
 
 

@@ -221,7 +221,7 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Cod
     changes: list[CodeChange] = []
     for profile in baseline.profiles:
         counterpart = after.get((profile.title, profile.unit))
-        counted = profile.unit == "instructions" and profile.kind != "counted-lines"
+        counted = profile.unit == "instructions" and profile.kind not in ("counted-lines", "counted-loops")
         if counted and counterpart is not None and profile.total > 0 and counterpart.total > 0:
             moved = _instruction_changes(profile, counterpart)
             changes += sorted(moved, key=lambda change: -abs(added_value(change)))[:MAX_FUNCTIONS]

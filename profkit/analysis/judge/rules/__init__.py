@@ -21,6 +21,7 @@ from profkit.analysis.judge.rules import (
     host_native,
     host_operations,
     native_functions,
+    native_loops,
     native_registers,
     spot_again,
     spot_arrays,
@@ -197,6 +198,7 @@ PATTERNS = (
     *host_operations.PATTERNS,
     *native_functions.PATTERNS,
     *native_registers.PATTERNS,
+    *native_loops.PATTERNS,
     *host_native.PATTERNS,
 )
 # What may be wrong with a line whose time is spent in functions of the program that it calls.

@@ -1,0 +1,122 @@
+"""What a line of C, C++ or Rust does, by its text and that of the lines around it: only what nobody would dispute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from profkit.core.types import Construct
+
+ABOVE, BELOW = 2, 6  # lines around a sampled one, in which a search stands
+MAX_LOOP = 25  # lines
+_COMMENT = re.compile(r"//.*|/\*.*?\*/")
+_NAME = r"[A-Za-z_][\w.]*(?:->\w+)*(?:\.\w+)*"
+_LEAVES = r"(?:\{[^{}]*\b(?:return|break)\b[^{}]*\}|(?:return\b[^;{}]*|break\s*);|[^;{}]+;\s*break\s*;)"
+_BODY = rf"(?:\{{\s*if\s*\((?P<test>(?:[^(){{}};]|\([^(){{}};]*\))*)\)\s*{_LEAVES}\s*\}}|if\s*\((?P<test2>(?:[^(){{}};]|\([^(){{}};]*\))*)\)\s*{_LEAVES})"
+_EACH = re.compile(
+    rf"for\s*\(\s*(?:const\s+)?[\w:<>,\s*&]*?[\s&*](?P<item>\w+)\s*:\s*(?P<of>{_NAME})\s*\)\s*{_BODY}"
+)
+_INDEX = re.compile(
+    r"for\s*\(\s*(?:[\w:]+\s+)*(?P<item>\w+)\s*=\s*0\s*;\s*(?P=item)\s*(?:<|!=)[^;{}]*;\s*"
+    rf"(?:\+\+\s*(?P=item)|(?P=item)\s*\+\+|(?P=item)\s*\+=\s*1)\s*\)\s*{_BODY}"
+)
+_RUST = re.compile(
+    rf"for\s+(?:\(\s*\w+\s*,\s*)?&?(?P<item>\w+)\)?\s+in\s+&?(?P<of>{_NAME})(?:\.iter\(\))?(?:\.enumerate\(\))?\s*"
+    r"\{\s*if\s+(?P<test>[^{};]*)\s*\{[^{}]*\b(?:return|break)\b[^{}]*\}\s*\}"
+)
+_CLOSURE = re.compile(
+    rf"(?P<of>{_NAME})\s*\.iter\(\)\s*\.(?:find|position|any)\(\s*\|\s*&*(?P<item>\w+)\s*\|\s*(?P<test>[^|{{}};]*==[^|{{}};]*)\)"
+)
+_FIND_IF = re.compile(
+    rf"(?:find_if|any_of)\(\s*(?P<of>{_NAME})(?:\.|->)c?begin\(\)\s*,.*?\]\s*\([^()]*?[\s&](?P<item>\w+)\s*\)[^{{}}]*"
+    r"\{\s*return\s+(?P<test>[^;{}]*);?\s*\}"
+)
+_SORTS = re.compile(
+    rf"\b(?:sort|stable_sort)\(\s*(?P<cpp>{_NAME})(?:\.|->)begin\(\)\s*,|\bqsort\(\s*(?P<c>{_NAME})\s*,"
+    rf"|(?P<rust>{_NAME})\.sort(?:_unstable)?(?:_by|_by_key)?\("
+)
+_LOOP = re.compile(r"\s*(?:\}\s*)?(?:for|while|loop)\b")
+
+
+def native_constructs(lines: Sequence[str], number: int) -> tuple[Construct, ...]:
+    """Return what line `number` of a file does: a search in a loop or a sort of what the loop adds to.
+
+    >>> native_constructs(["for (auto &p : items) {", "  if (p.key == key) return &p;", "}"], 2)
+    (Construct(kind='search', name='items', how='=='),)
+    >>> native_constructs(["for (int i = 0; i < n; i++) {", "  v.push_back(f(i));", "  std::sort(v.begin(), v.end());", "}"], 3)
+    (Construct(kind='sorts', name='v', how='grown'),)
+    """
+    if not 0 < number <= len(lines):
+        return ()
+    return (*_search(lines, number - 1), *_grown_sort(lines, number - 1))
+
+
+def _joined(lines: Sequence[str], first: int, last: int) -> str:
+    return " ".join(_COMMENT.sub("", line).strip() for line in lines[max(0, first) : last])
+
+
+def _search(lines: Sequence[str], at: int) -> tuple[Construct, ...]:
+    for first in range(at, at - ABOVE - 1, -1):
+        if first < 0:
+            break
+        text, own = _joined(lines, first, first + BELOW), len(_joined(lines, first, first + 1))
+        for pattern in (_EACH, _INDEX, _RUST, _CLOSURE, _FIND_IF):
+            found = pattern.search(text)
+            if found is None or found.start() >= max(1, own):
+                continue
+            if _joined(lines, first, at + 1).strip() and found.end() < len(_joined(lines, first, at)):
+                continue  # it is over before the sampled line
+            groups = found.groupdict()
+            test = groups.get("test") or groups.get("test2") or ""
+            if _compares(test, found["item"]):
+                return (Construct("search", groups.get("of") or "", "=="),)
+    return ()
+
+
+def _compares(test: str, item: str) -> bool:
+    """Return whether a test compares an item with a key: not with a number or a character, and with nothing less."""
+    if re.search(r"[|]{2}|[<>]=|!=|'", test) or not re.search(rf"\b{re.escape(item)}\b", test):
+        return False
+    if re.search(r"\bstrn?c?(?:ase)?cmp\(.*\)\s*==\s*0", test):
+        return True
+    sides = test.split("==")
+    if len(sides) != 2:
+        return False
+    of_item = [re.search(rf"\b{re.escape(item)}\b", side) is not None for side in sides]
+    key = sides[of_item.index(False)] if False in of_item else "0"
+    return re.fullmatch(r"\s*[*&]*[A-Za-z_][\w.\->()\[\]&* ]*", key) is not None and not re.fullmatch(
+        r"\s*(?:true|false|null|nullptr|NULL|None)\s*", key
+    )
+
+
+def _grown_sort(lines: Sequence[str], at: int) -> tuple[Construct, ...]:
+    found = _SORTS.search(_COMMENT.sub("", lines[at]))
+    if found is None:
+        return ()
+    name = found["cpp"] or found["c"] or found["rust"]
+    head = _loop_around(lines, at)
+    if head is None:
+        return ()
+    inside = "\n".join(_COMMENT.sub("", line) for line in lines[head : at + 1])
+    made = re.search(
+        rf"[\w>\]&]\s+{re.escape(name)}\s*(?:[({{;=:]|$)", inside[inside.find("{") + 1 :], re.MULTILINE
+    )
+    cleared = re.search(rf"\b{re.escape(name)}\s*(?:\.clear\(|=[^=])", inside)
+    grows = re.search(rf"\b{re.escape(name)}(?:\.|->)(?:push_back|emplace_back|push|insert)\(", inside)
+    return (Construct("sorts", name, "grown"),) if grows and not made and not cleared else ()
+
+
+def _loop_around(lines: Sequence[str], at: int) -> int | None:
+    """Return the line of the head of the innermost loop around a line, by its braces; None where none is near."""
+    depth = 0
+    for number in range(at, max(-1, at - MAX_LOOP), -1):
+        line = _COMMENT.sub("", lines[number])
+        before = line if number != at else line[: (_SORTS.search(line) or re.match("", line)).start()]  # type: ignore[union-attr]
+        depth += before.count("}") - before.count("{")
+        if depth < 0:
+            if _LOOP.match(line):
+                return number
+            depth = 0 if re.match(r"\s*(?:\}\s*)?(?:if|else|match)\b", line) or line.strip() == "{" else depth
+            if depth < 0:
+                return None
+    return None
