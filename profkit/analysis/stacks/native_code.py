@@ -12,7 +12,8 @@ MAX_LOOP = 25  # lines
 _COMMENT = re.compile(r"//.*|/\*.*?\*/")
 _NAME = r"[A-Za-z_][\w.]*(?:->\w+)*(?:\.\w+)*"
 _LEAVES = r"(?:\{[^{}]*\b(?:return|break)\b[^{}]*\}|(?:return\b[^;{}]*|break\s*);|[^;{}]+;\s*break\s*;)"
-_BODY = rf"(?:\{{\s*if\s*\((?P<test>(?:[^(){{}};]|\([^(){{}};]*\))*)\)\s*{_LEAVES}\s*\}}|if\s*\((?P<test2>(?:[^(){{}};]|\([^(){{}};]*\))*)\)\s*{_LEAVES})"
+_TEST = r"(?:[^(){};]|\([^(){};]*\))*"
+_BODY = rf"(?:\{{\s*if\s*\((?P<test>{_TEST})\)\s*{_LEAVES}\s*\}}|if\s*\((?P<test2>{_TEST})\)\s*{_LEAVES})"
 _EACH = re.compile(
     rf"for\s*\(\s*(?:const\s+)?[\w:<>,\s*&]*?[\s&*](?P<item>\w+)\s*:\s*(?P<of>{_NAME})\s*\)\s*{_BODY}"
 )
@@ -43,7 +44,7 @@ def native_constructs(lines: Sequence[str], number: int) -> tuple[Construct, ...
 
     >>> native_constructs(["for (auto &p : items) {", "  if (p.key == key) return &p;", "}"], 2)
     (Construct(kind='search', name='items', how='=='),)
-    >>> native_constructs(["for (int i = 0; i < n; i++) {", "  v.push_back(f(i));", "  std::sort(v.begin(), v.end());", "}"], 3)
+    >>> native_constructs(["while (read(x)) {", "  v.push_back(x);", "  std::sort(v.begin(), v.end());", "}"], 3)
     (Construct(kind='sorts', name='v', how='grown'),)
     """
     if not 0 < number <= len(lines):

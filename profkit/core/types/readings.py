@@ -37,8 +37,8 @@ Bound = Literal[
 ProfileKind = Literal[
     "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines", "raises",
     "own-time", "imports",
-    # Inner loops of compiled code: instructions, entries as calls, `rounds` of each, and `serial`, how many times as long
-    # its chain of sums takes.
+    # Inner loops of compiled code: instructions, entries as calls, `rounds` of each, and `serial`: how many times as
+    # long its chain of sums takes.
     "counted-loops",
     "operators",  # of torch, on a CPU: time in s, and `own_bytes` and `bytes` that they allocated less what they freed
     "line-operators",  # of torch, by the line of the program: time in s; with `flop_fp32` and `needed_bytes`

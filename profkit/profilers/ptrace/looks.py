@@ -31,8 +31,32 @@ _SEIZE, _INTERRUPT, _DETACH, _GETREGS, _GETFPREGS = 0x4206, 0x4207, 17, 12, 14
 _WALL = 0x40000000
 _FLOAT_BYTES, _MXCSR_AT, _XMM_AT = 512, 24, 160
 # user_regs_struct of sys/user.h
-_ORDER = "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp".split()
-REGISTERS = tuple(name for name in _ORDER if name.startswith("r"))  # with the instruction pointer
+_ORDER = (
+    *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
+    *("orig_rax", "rip", "cs", "eflags", "rsp"),
+)
+    "r15",
+    "r14",
+    "r13",
+    "r12",
+    "rbp",
+    "rbx",
+    "r11",
+    "r10",
+    "r9",
+    "r8",
+    "rax",
+    "rcx",
+    "rdx",
+    "rsi",
+    "rdi",
+    "orig_rax",
+    "rip",
+    "cs",
+    "eflags",
+    "rsp",
+]
+REGISTERS = tuple(name for name in _ORDER if name.startswith("r"))  # general ones, and the instruction pointer
 _USER_REGS = 27 * 8
 _RECORD = struct.Struct(f"<IIddQ{len(REGISTERS)}Q256s")
 MAX_MAPS = 1 << 22  # bytes
@@ -181,7 +205,7 @@ def _look(ptrace: _Ptrace, program: str, child: subprocess.Popen[bytes], output:
 
 
 def mark_stops(switches: Path, looks: Sequence[Look]) -> None:
-    """Mark in perf's text of switches those of the looks themselves as times without a processor: nothing was waited for."""
+    """Mark the looks' own switches in perf's text as times without a processor: nothing was waited for."""
     stops: dict[bytes, list[tuple[float, float]]] = {}
     for look in looks:
         stops.setdefault(b"%d" % look.thread, []).append((look.begin - EARLY, look.end))

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -213,8 +214,8 @@ def _address_of(look: Look, instruction: Any, memory: Any) -> int | None:
     return int(address & (1 << 64) - 1)
 
 
-def _accesses(look: Look, around: Sequence[Any]) -> Iterator[tuple[int, int, bool, Any]]:
-    """Yield address, bytes, whether it is written, and the instruction of the accesses that a look may wait for.
+def _accesses(look: Look, around: Sequence[Any]) -> Iterator[tuple[int, bool, Any]]:
+    """Yield address, whether it is written, and the instruction of the accesses that a look may wait for.
 
     The address of an instruction that was carried out is known as long as nothing changed its registers.
     """
@@ -228,7 +229,7 @@ def _accesses(look: Look, around: Sequence[Any]) -> Iterator[tuple[int, int, boo
             names = {instruction.reg_name(one) for one in (operand.mem.base, operand.mem.index) if one}
             address = None if names & changed else _address_of(look, instruction, operand.mem)
             if address is not None:
-                yield address, operand.size, bool(operand.access & 2), instruction
+                yield address, bool(operand.access & 2), instruction
 
 
 def _is_locked(instruction: Any) -> bool:
@@ -241,7 +242,7 @@ def _shared(group: _Group) -> _Found | None:
     """Return that threads write to one line of the cache in turn: to the same place, or to places beside each other."""
     by_line: dict[int, list[tuple[int, int, int, bool, Any]]] = {}
     for number, (look, around) in enumerate(group.looks):
-        for address, size, writes, instruction in _accesses(look, around):
+        for address, writes, instruction in _accesses(look, around):
             by_line.setdefault(address // LINE_BYTES, []).append(
                 (number, look.thread, address, writes, instruction)
             )
@@ -251,7 +252,7 @@ def _shared(group: _Group) -> _Found | None:
     for accesses in by_line.values():
         writes = {thread for _, thread, _, wrote, _ in accesses if wrote}
         order = [thread for _, thread, *_ in accesses if thread in writes]
-        turns = sum(one != other for one, other in zip(order, order[1:], strict=False))
+        turns = sum(one != other for one, other in pairwise(order))
         if len(writes) < 2 or turns < TURNS:
             continue
         threads |= writes

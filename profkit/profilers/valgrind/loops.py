@@ -1,20 +1,20 @@
 """Counts how often the inner loops of a program went round, by the executions of their instructions.
 
-A loop's last jump was taken as often as it ran more often than what follows it. So each time that a loop was
-entered it went round as often as its first instruction ran, less those jumps, tells; at least, since what follows
-may be reached from elsewhere.
+A jump back to a loop's head was taken as often as it ran more often than what follows it. What else came to the loop
+entered it: at most so often, since what follows a jump may be reached from elsewhere as well.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from profkit.profilers.valgrind.instructions import address_runs, disassembler, read_elf
-from profkit.profilers.valgrind.strides import Code, loops
+from profkit.profilers.valgrind.strides import Code, back_jumps
 
 MOST = 10  # loops, of most instructions
 LATENCY = 4.0  # cycles until a floating-point sum can be added to
@@ -45,20 +45,31 @@ def counted_loops(executed: Mapping[int, int], program: Path) -> list[CountedLoo
     for run in address_runs(sorted(executed)):
         code = elf.read(run[0], run[-1] - run[0] + _LONGEST)
         texts = [(at, mnemonic, operands) for at, _, mnemonic, operands in disassemble(code, run[0], 0)]
-        after = {one[0]: other[0] for one, other in zip(texts, texts[1:], strict=False)}
-        for body in loops(texts, calls=True):
-            head, last = body[0][0], body[-1][0]
-            heads = executed.get(head, 0)
-            taken = executed.get(last, 0) - executed.get(after.get(last, -1), 0)
-            if heads <= 0 or taken <= 0:
+        after = {one[0]: other[0] for one, other in pairwise(texts)}
+        for body, jumps in _inner_loops(texts):
+            head = body[0][0]
+            # Once for each round: its head, or what a jump into the loop comes to first.
+            most = max(executed.get(at, 0) for at, mnemonic, _ in body if mnemonic != "call")
+            taken = sum(max(0, executed.get(at, 0) - executed.get(after.get(at, -1), 0)) for at in jumps)
+            if taken <= 0:
                 continue
-            entries = max(1, heads - taken)
+            entries = max(1, most - taken)
             total = sum(executed.get(at, 0) for at, _, _ in body)
-            serial = _serial(body, total / heads)
+            serial = _serial(body, total / most)
             found.append(
-                CountedLoop(_sum_at(body) if serial else head, total, entries, heads / entries, serial)
+                CountedLoop(_sum_at(body) if serial else head, total, entries, most / entries, serial)
             )
     return sorted(found, key=lambda one: -one.executed)[:MOST]
+
+
+def _inner_loops(code: Code) -> Iterator[tuple[Code, list[int]]]:
+    """Yield innermost loops, with the addresses of all jumps to their heads."""
+    by_head: dict[int, list[int]] = {}
+    for first, last in back_jumps(code):
+        by_head.setdefault(first, []).append(last)
+    for first, tails in by_head.items():
+        if not any(first < other < max(tails) for other in by_head):
+            yield code[first : max(tails) + 1], [code[at][0] for at in tails]
 
 
 def _serial(body: Code, each: float) -> float:

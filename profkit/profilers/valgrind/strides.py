@@ -39,8 +39,18 @@ def strided_loads(code: Code) -> set[int]:
     return {address for body in loops(code) for address in _strided_in(body)}
 
 
-def loops(code: Code, *, calls: bool = False) -> Iterator[Code]:
-    """Yield the innermost loops, those with calls where they are asked for."""
+def loops(code: Code) -> Iterator[Code]:
+    """Yield the innermost loops without calls."""
+    back = back_jumps(code)
+    for first, last in back:
+        inner = any((first, last) != jump and first <= jump[0] and jump[1] <= last for jump in back)
+        body = code[first : last + 1]
+        if not inner and not any(mnemonic in ("call", "syscall") for _, mnemonic, _ in body):
+            yield body
+
+
+def back_jumps(code: Code) -> list[tuple[int, int]]:
+    """Return the jumps that end a loop, as numbers of instructions: where it goes, and where it is."""
     at = {address: number for number, (address, _, _) in enumerate(code)}
     jumps = [
         (at[int(operands, 16)], number)
@@ -49,17 +59,12 @@ def loops(code: Code, *, calls: bool = False) -> Iterator[Code]:
         and re.fullmatch(r"0x[0-9a-f]{1,16}", operands)
         and int(operands, 16) in at
     ]
-    back = [(first, last) for first, last in jumps if first <= last < first + LONGEST_LOOP]
-    for first, last in back:
-        inner = any((first, last) != jump and first <= jump[0] and jump[1] <= last for jump in back)
-        body = code[first : last + 1]
-        if not inner and (calls or not any(mnemonic in ("call", "syscall") for _, mnemonic, _ in body)):
-            yield body
+    return [(first, last) for first, last in jumps if first <= last < first + LONGEST_LOOP]
 
 
 @dataclass(frozen=True)
 class LoopSteps:
-    """What a loop does to registers: those that it changes, and by how much those move that move by the same each time."""
+    """The registers that a loop changes, and by how much those move that move by the same each time."""
 
     written: frozenset[str]
     steps: dict[str, int]

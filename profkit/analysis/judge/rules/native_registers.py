@@ -17,6 +17,7 @@ from profkit.core.types import RUN, CodeSpot, Insight, RegisterFact, RunDocument
 MIN_SECONDS = 0.1
 LINE_BYTES = 64  # of a cache line
 WORKS = 40.0  # instructions for each line that is not in the second cache: with more, the work hides it
+AT_MOST = {"divisor": 0.75, "contended": 0.9, "beside": 0.9}  # of the time: what is left is the work itself
 _SMALLEST = {32: "1.2e-38", 64: "2.2e-308"}
 _TITLES = {
     "denormal": (
@@ -66,8 +67,7 @@ def in_registers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     fact = max(facts, key=lambda one: one.looks)
     rule, title = _TITLES[fact.kind]
     share = sum(one.share for one in alike) * fact.looks / fact.of
-    if fact.kind == "record":
-        share *= 1 - fact.number / fact.size
+    share *= 1 - fact.number / fact.size if fact.kind == "record" else AT_MOST.get(fact.kind, 1.0)
     at = f" (line {fact.line})" if fact.line is not None and fact.line != spot.where.line else ""
     return say(
         spot,
@@ -101,8 +101,7 @@ def is_of_large_records(document: RunDocument, fact: RegisterFact) -> bool:
         one.counters
         for one in (counted.hotspots if counted is not None else ())
         if plain_symbol(one.function) == plain_symbol(fact.function)
-        or fact.file is not None
-        and one.file == fact.file
+        or (fact.file is not None and one.file == fact.file)
     ]
     loads, misses, executed = (sum(one.get(event, 0.0) for one in here) for event in ("Dr", "D1mr", "Ir"))
     counters = {one.name: one.value or 0.0 for one in document.counters if one.scope == RUN}
