@@ -35,28 +35,9 @@ _ORDER = (
     *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
     *("orig_rax", "rip", "cs", "eflags", "rsp"),
 )
-    "r15",
-    "r14",
-    "r13",
-    "r12",
-    "rbp",
-    "rbx",
-    "r11",
-    "r10",
-    "r9",
-    "r8",
-    "rax",
-    "rcx",
-    "rdx",
-    "rsi",
-    "rdi",
-    "orig_rax",
-    "rip",
-    "cs",
-    "eflags",
-    "rsp",
-]
-REGISTERS = tuple(name for name in _ORDER if name.startswith("r"))  # general ones, and the instruction pointer
+REGISTERS = tuple(
+    name for name in _ORDER if name.startswith("r")
+)  # general ones, and the instruction pointer
 _USER_REGS = 27 * 8
 _RECORD = struct.Struct(f"<IIddQ{len(REGISTERS)}Q256s")
 MAX_MAPS = 1 << 22  # bytes
