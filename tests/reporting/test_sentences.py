@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
 from typing import get_type_hints
 
@@ -84,6 +85,32 @@ def test_a_code_has_one_sentence() -> None:
         SentenceTable.merged([table, SentenceTable({"no-row": "no row"})])
     with pytest.raises(ValueError, match="two sentences"):
         table.add("no-row")(lambda: "no row")
+
+
+# Sentences of limits, sizes and totals, which are never one, and of the ids of processes.
+MANY = {
+    "file-too-long", "first-operations", "first-ranges", "in-launches", "kernels-of-first-call", "largest-counted",
+    "many-regions", "mostly-imports", "operators-cut", "some-runs", "too-fast", "too-fast-on-gpu", "too-many-rows",
+    "too-wide-rows", "zero-in-samples", "different-simulations", "few-blocks", "repeated-part",
+    "watched-and-goes-on", "watched-to-its-end",
+}  # fmt: skip
+_SINGULAR = "is|was|has|fits|ends|says|reaches|lies|shares|gives|process|times (?:the|as)"
+_PLURAL = re.compile(
+    rf"(?<![\w.,])1 (?:(?!(?:{_SINGULAR})\b)[a-z]+[a-z]s\b|[a-z]{{2,}}(?: [a-z]+)* (?:are|were|have|lie)\b)"
+)
+
+
+def test_one_thing_is_written_in_the_singular() -> None:
+    found = {}
+    for code, sentence in SENTENCES.items():
+        if callable(sentence) and code not in MANY:
+            values = {name: kind for name, kind, _ in values_of(sentence)}
+            numbers = {name: 1.0 if kind is float else 2.0 for name, kind in values.items()}
+            names = {name: "x" for name, kind in values.items() if kind is str}
+            text = SENTENCES.write(Fact(code, numbers, names), say)
+            if _PLURAL.search(text):
+                found[code] = text
+    assert found == {}
 
 
 def one_table() -> SentenceTable:

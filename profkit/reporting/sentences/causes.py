@@ -10,6 +10,7 @@ from profkit.reporting.sentences.formats import (
     percent,
     relative_amount,
     relative_count,
+    times_text,
     title,
     title_within,
 )
@@ -115,22 +116,20 @@ def metric_moved(title: str, before: Quantity, after: Quantity) -> str:
 
 @SENTENCES.add("calls")
 def more_calls(function: str, after: float, per: str, before: float) -> str:
-    return f"{function} is called {count_text(after)} times per {per} instead of {count_text(before)}"
+    return f"{function} is called {times_text(after)} per {per} instead of {count_text(before)}"
 
 
 @SENTENCES.add("calls-from")
 def calls_from(function: str, after: float, per: str, before: float, caller: str, place: str) -> str:
     return (
-        f"{function} is called {count_text(after)} times per {per} instead of {count_text(before)}, "
+        f"{function} is called {times_text(after)} per {per} instead of {count_text(before)}, "
         f"from {caller} ({place})."
     )
 
 
 @SENTENCES.add("calls-at")
 def calls_at(function: str, after: float, per: str, before: float, place: str) -> str:
-    return (
-        f"{function} is called {count_text(after)} times per {per} instead of {count_text(before)} ({place})."
-    )
+    return f"{function} is called {times_text(after)} per {per} instead of {count_text(before)} ({place})."
 
 
 @SENTENCES.add("calls-counted")

@@ -179,14 +179,15 @@ def tests_mended(operation: str, mended: float) -> str:
 
 @SENTENCES.add("correlated")
 def correlated(independent: float) -> str:
-    return f"neighbouring samples are correlated: they count as {independent:.0f} independent ones"
+    count = count_of(independent, "independent one")
+    return f"neighbouring samples are correlated: they count as {count}"
 
 
 @SENTENCES.add("clock")
 def clock(before: float, after: float, cycles: float) -> str:
     return (
         f"the clock went from {format_quantity(before, 'Hz')} to {format_quantity(after, 'Hz')}; in "
-        f"cycles it is {signed_percent(cycles)}"
+        f"cycles the difference is {signed_percent(cycles)}"
     )
 
 
@@ -197,8 +198,8 @@ def reference_loop(share: float, side: str) -> str:
 
 @SENTENCES.add("guest")
 def guest(virtual: str, factor: float) -> str:
-    apart = f"{factor:.2g} times" if factor >= 1.5 else f"{format_figures(100 * (factor - 1))} %"
-    return f"two equal runs of this kind of machine ({virtual}) are taken to lie up to {apart} apart"
+    apart = f"a factor of {factor:.2g}" if factor >= 1.5 else f"{format_figures(100 * (factor - 1))} %"
+    return f"two equal runs on this kind of machine ({virtual}) are assumed to differ by up to {apart}"
 
 
 @SENTENCES.add("lost")

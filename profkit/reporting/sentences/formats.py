@@ -21,6 +21,11 @@ def count_text(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) or number >= 100 else f"{number:,.2f}"
 
 
+def times_text(number: float) -> str:
+    """Return `once`, `1,200 times`."""
+    return "once" if number == 1 else f"{count_text(number)} times"
+
+
 def more_of(number: float, thing: str, things: str) -> str:
     """Return `; 3 more are worse`, or nothing of 0."""
     return f"; {number:.0f} more {thing if round(number) == 1 else things}" if number else ""

@@ -32,7 +32,7 @@ def answer_without_function(blocks: float, name: str) -> str:
 
 @SENTENCES.add("file-too-long")
 def file_too_long(length: float, most: float) -> str:
-    return f"The file has {count_text(length)} characters; {count_text(most)} are the most."
+    return f"The file has {count_text(length)} characters; at most {count_text(most)} are allowed."
 
 
 @SENTENCES.add("file-without-function")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.core.formatting import format_quantity
-from profkit.reporting.sentences.formats import after_colon, count_of
+from profkit.reporting.sentences.formats import after_colon, count_of, times_text
 from profkit.reporting.sentences.table import Parts, SentenceTable
 
 SENTENCES = SentenceTable(
@@ -53,8 +53,8 @@ def first_ranges(count: float) -> str:
 @SENTENCES.add("first-operations")
 def first_operations(count: float) -> str:
     return (
-        f"only the first {count:.0f} operations and ranges of the trace were looked at: a launch "
-        "after them has no line and no operation, and counts as its kernel alone"
+        f"only the first {count:.0f} operations and ranges of the trace were read: a launch after them "
+        "is counted by its kernel alone, without its line and operation"
     )
 
 
@@ -62,7 +62,7 @@ def first_operations(count: float) -> str:
 def late_calls_left_out(count: float) -> str:
     return (
         f"the last {count_of(count, 'call or range was', 'calls and ranges were')} left out: the "
-        "trace has more than are looked at"
+        "trace has more than profkit reads"
     )
 
 
@@ -73,10 +73,8 @@ def backward_rows(count: float) -> str:
 
 @SENTENCES.add("graphs-as-wholes")
 def graphs_as_wholes(count: float, fix: str) -> str:
-    return (
-        f"{count_of(count, 'launch', 'launches')} of CUDA graphs were traced as a whole, so the trace "
-        f"lacks their kernels (fix: {fix})"
-    )
+    launches = count_of(count, "launch of a CUDA graph was", "launches of CUDA graphs were")
+    return f"{launches} traced as a whole, so the trace lacks the graph's kernels (fix: {fix})"
 
 
 @SENTENCES.add("launched-not-recorded")
@@ -93,7 +91,7 @@ def repeated_part(repeats: float, launches: float, of: float, lanes: float, afte
     busiest = " of the busiest device" if lanes > 1 else ""
     left_out = f"; {count_of(after, 'launch', 'launches')} after it left out" if after else ""
     return (
-        f"no region is marked: the part that repeats is taken as the workload ({repeats:g} times, "
+        f"no region is marked: the part that repeats is taken as the workload ({times_text(repeats)}, "
         f"{launches:.0f} of {of:.0f} launches{busiest}), everything before it as set-up{left_out}"
     )
 
@@ -102,7 +100,7 @@ def repeated_part(repeats: float, launches: float, of: float, lanes: float, afte
 def other_loop(before: float, repeats: float, seconds: float) -> str:
     where = "before" if before else "after"
     return (
-        f"another loop {where} the analysed one is not part of a step: {repeats:.0f} times in "
+        f"another loop {where} the analysed one is not part of a step: {times_text(repeats)} in "
         f"{format_quantity(seconds, 's')} (to analyse that loop, put profkit.region around its steps)"
     )
 
@@ -110,17 +108,15 @@ def other_loop(before: float, repeats: float, seconds: float) -> str:
 @SENTENCES.add("loaded-code")
 def loaded_code(count: float, seconds: float) -> str:
     return (
-        f"code was loaded {count:g} times within the marked region ({format_quantity(seconds, 's')}): "
+        f"code was loaded {times_text(count)} within the marked region ({format_quantity(seconds, 's')}): "
         "a few calls before the region would avoid that"
     )
 
 
 @SENTENCES.add("trace-of-the-cpu")
 def trace_of_the_cpu(count: float, fix: str) -> str:
-    return (
-        f"the trace holds {count:.0f} operators of the CPU and no kernel: only the CPU was traced (to "
-        f"trace kernels: {fix})"
-    )
+    operators = count_of(count, "operator")
+    return f"the trace holds {operators} of the CPU and no kernel: only the CPU was traced (to trace kernels: {fix})"
 
 
 @SENTENCES.add("operators-cut")
@@ -143,17 +139,15 @@ def no_kernel_has_a_time(count: float) -> str:
 
 @SENTENCES.add("device-not-read")
 def device_not_read(count: float, device: str) -> str:
-    return (
-        f"{count_of(count, 'task')} of {device} are in the trace, in a form that is not read: what is "
-        "shown is of the CPU"
-    )
+    tasks = count_of(count, f"task of {device} is", f"tasks of {device} are")
+    return f"{tasks} in the trace in a form that profkit cannot read: only the CPU's work is shown"
 
 
 @SENTENCES.add("kernels-overrun")
 def kernels_overrun(count: float) -> str:
     return (
         f"{count_of(count, 'kernel ends', 'kernels end')} after the next one of the same stream "
-        "begins, which is impossible: counted until that one begins"
+        "begins, which is impossible: each is counted until the next one begins"
     )
 
 
@@ -167,12 +161,13 @@ def trace_of_another_device(device: str) -> str:
 
 @SENTENCES.add("told-twice")
 def told_twice(count: float) -> str:
-    return f"{count_of(count, 'row is', 'rows are')} duplicates (same stream, launch and time) and left out"
+    rows = count_of(count, "duplicate row", "duplicate rows")
+    return f"{rows} (same stream, launch and time) left out"
 
 
 @SENTENCES.add("timeless-events")
 def timeless_events(count: float) -> str:
-    return f"{count_of(count, 'event')} without a time were left out"
+    return f"{count_of(count, 'event without a time was', 'events without a time were')} left out"
 
 
 @SENTENCES.add("by-torch")
@@ -198,17 +193,15 @@ def jax_failed(parts: Parts) -> str:
 @SENTENCES.add("trace-of-xla-on-cpu")
 def trace_of_xla_on_cpu(count: float) -> str:
     return (
-        f"the trace holds {count:.0f} instructions that XLA ran on the CPU and no kernel, without "
-        "their source lines (profkit profile --backend cpu finds them while the program runs)"
+        f"the trace holds {count_of(count, 'instruction')} that XLA ran on the CPU and no kernel, without "
+        "source lines (profkit profile --backend cpu finds them while the program runs)"
     )
 
 
 @SENTENCES.add("xla-tuning-left-out")
 def xla_tuning_left_out(count: float) -> str:
-    return (
-        f"{count_of(count, 'kernel, copy or fill', 'kernels, copies and fills')} that XLA ran only to "
-        "choose its kernels were left out"
-    )
+    what = count_of(count, "kernel, copy or fill", "kernels, copies and fills")
+    return f"left out: {what} that XLA ran only to choose its kernels"
 
 
 @SENTENCES.add("compiled-in-trace")

@@ -63,7 +63,7 @@ def sampling_failed(said: str) -> str:
 
 @SENTENCES.add("torn-lines")
 def torn_lines(count: float) -> str:
-    return f"{count_of(count, 'line')} of the sampled stacks could not be read, and were skipped"
+    return f"skipped {count_of(count, 'line')} of the sampled stacks that could not be read"
 
 
 @SENTENCES.add("split-not-known")
@@ -79,7 +79,7 @@ def split_not_known(line: str) -> str:
 def turns_not_told_apart(share: float) -> str:
     return (
         f"threads pass the interpreter's lock (GIL) to each other: for {percent(share)} of their "
-        "computing the line is not known. To measure it, put `time.thread_time` around these lines"
+        "computing time the line is not known. To measure it, put `time.thread_time` around these lines"
     )
 
 
@@ -122,12 +122,14 @@ def ended_early(name: str, seconds: float) -> str:
 
 @SENTENCES.add("threads-not-profiled")
 def threads_not_profiled(count: float) -> str:
-    return f"{count:g} threads are not in the profile: cProfile sees the thread that started it"
+    threads = count_of(count, "thread is", "threads are")
+    return f"{threads} not in the profile: cProfile sees the thread that started it"
 
 
 @SENTENCES.add("threads-mixed")
 def threads_mixed(count: float) -> str:
-    return f"{count:g} threads: calls of all threads are mixed in this profile (Python 3.12 and later)"
+    threads = count_of(count, "thread")
+    return f"{threads}: calls of all threads are mixed in this profile (Python 3.12 and later)"
 
 
 @SENTENCES.add("lines-too-often")

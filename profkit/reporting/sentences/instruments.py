@@ -87,7 +87,8 @@ def waiting_threads(count: float) -> str:
 
 @SENTENCES.add("without-stack")
 def without_stack(count: float, share: float) -> str:
-    return f"{count_of(count, 'sample')} ({share_text(share)}) without a stack: where is not known"
+    samples = f"{count_of(count, 'sample')} ({share_text(share)})"
+    return f"{samples} without a stack: it is not known where the program was"
 
 
 @SENTENCES.add("few-samples")
@@ -110,17 +111,17 @@ def no_gpu_states(table: str) -> str:
 
 @SENTENCES.add("rows-without-values")
 def rows_without_values(count: float) -> str:
-    return f"{count_of(count, 'row')} without a time, a value or an id were left out"
+    return f"left out: {count_of(count, 'row')} without a time, a value or an id"
 
 
 @SENTENCES.add("odd-begin")
 def odd_begin(table: str, value: str) -> str:
-    return f"its {table} has {value!r} for the begin"
+    return f"its {table} gives {value!r} as the start"
 
 
 @SENTENCES.add("odd-timebase")
 def odd_timebase(table: str, value: str) -> str:
-    return f"its {table} has {value!r} for the timebase"
+    return f"its {table} gives {value!r} as the timebase"
 
 
 @SENTENCES.add("several-clocks")
@@ -163,18 +164,16 @@ def not_the_region(parts: Parts) -> str:
 
 @SENTENCES.add("entries-outside")
 def entries_outside(count: float, of: float) -> str:
-    return (
-        f"{count:g} of {count_of(of, 'entry', 'entries')} of the region lie outside of the trace, or "
-        "across its ends"
-    )
+    entries = f"{count:g} of {count_of(of, 'entry', 'entries')} of the region"
+    lie = "lies" if count == 1 else "lie"
+    return f"{entries} {lie} outside of the trace, or across its ends"
 
 
 @SENTENCES.add("all-entries-outside")
 def all_entries_outside(count: float, of: float) -> str:
-    return (
-        f"{count:g} of {count_of(of, 'entry', 'entries')} of the region lie outside of the trace, or "
-        "across its ends: it is of another recording, or of another clock"
-    )
+    entries = f"{count:g} of {count_of(of, 'entry', 'entries')} of the region"
+    lie = "lies" if count == 1 else "lie"
+    return f"{entries} {lie} outside of the trace, or across its ends: it is of another recording, or of another clock"
 
 
 @SENTENCES.add("launched-without-gpu")

@@ -89,19 +89,18 @@ def newer_layout(version: float, newest: float) -> str:
 
 @SENTENCES.add("results-together")
 def results_together(count: float) -> str:
-    return (
-        f"{count_of(count, 'result')} of ranges or graphs left out, because they count several kernels as one"
-    )
+    results = count_of(count, "result")
+    return f"left out: {results} of ranges or graphs, which count several kernels as one"
 
 
 @SENTENCES.add("rows-twice")
 def rows_twice(count: float) -> str:
-    return f"{count_of(count, 'row is a duplicate', 'rows are duplicates')} and left out"
+    return f"left out: {count_of(count, 'duplicate row')}"
 
 
 @SENTENCES.add("damaged-rows")
 def damaged_rows(count: float) -> str:
-    return f"{count_of(count, 'row is', 'rows are')} cut off or damaged and left out"
+    return f"left out: {count_of(count, 'row')} cut off or damaged"
 
 
 @SENTENCES.add("counter-set")
@@ -121,7 +120,7 @@ def one_replay(parts: Parts, chip: str) -> str:
 
 @SENTENCES.add("replays")
 def replays(parts: Parts, count: float, chip: str) -> str:
-    return f"{parts.first}; about {count:g} replay passes on {chip}"
+    return f"{parts.first}; about {count_of(count, 'replay pass', 'replay passes')} on {chip}"
 
 
 @SENTENCES.add("collectives-not-counted")

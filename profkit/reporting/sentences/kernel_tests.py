@@ -198,7 +198,7 @@ def wrong_in_timed_call(parts: Parts) -> str:
 
 @SENTENCES.add("worked-early")
 def worked_early(early: float, checks: float) -> str:
-    return f"the GPU worked before it was called, in {early:g} of {checks:g} cases"
+    return f"the GPU worked before it was called, in {early:g} of {count_of(checks, 'case')}"
 
 
 @SENTENCES.add("too-fast")

@@ -24,7 +24,7 @@ SENTENCES = SentenceTable(
         "pairs interrupted": "the night was interrupted before its pairs were run",
         # nights and comparisons
         "ended workload-failed": "the workload failed",
-        "ended machine": "this machine cannot do it",
+        "ended machine": "this machine cannot run it",
         "ended refused": "profkit refused to run it",
         "ended unreadable": "profkit cannot read this report",
         "ended interrupted": "it was interrupted from outside",
@@ -134,7 +134,8 @@ def pairs_lost_commit(commit: str) -> str:
 
 @SENTENCES.add("pairs few-pairs")
 def pairs_few_pairs(pairs: float, seconds: float) -> str:
-    return f"only {count_of(pairs, 'pair')} fit into the budget of {seconds:.0f} s, and at least 4 are needed"
+    fit = count_of(pairs, "pair fits", "pairs fit")
+    return f"only {fit} into the budget of {seconds:.0f} s, and at least 4 are needed"
 
 
 @SENTENCES.add("uncounted unknown")
@@ -200,7 +201,7 @@ def run_ended(state: str) -> str:
 
 @SENTENCES.add("too-throttled")
 def too_throttled(thrown: float, left: float, names: str) -> str:
-    return f"throttled: {thrown:.0f} samples discarded, {left:.0f} left ({names})"
+    return f"throttled: {count_of(thrown, 'sample')} discarded, {left:.0f} left ({names})"
 
 
 @SENTENCES.add("always-throttled")

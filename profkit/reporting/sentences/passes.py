@@ -71,7 +71,7 @@ def kernels_take_little(share: float) -> str:
 @SENTENCES.add("lost-kernels")
 def lost_kernels(count: float) -> str:
     return (
-        f"the host launched {count_of(count, 'kernel')}, but the trace lost them: it ended without "
+        f"the host launched {count_of(count, 'kernel')}, but the trace lacks them: it ended without "
         "its exit (os._exit, exec, a signal), or nsys cannot trace this device"
     )
 

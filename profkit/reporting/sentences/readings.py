@@ -73,7 +73,7 @@ def together(parts: Parts) -> str:
 
 @SENTENCES.add("of-pmu")
 def of_pmu(pmu: str, share: float) -> str:
-    return f"of {pmu}, which did {whole_percent(share)} of the cycles; other PMUs apart"
+    return f"of {pmu}, which counted {whole_percent(share)} of the cycles; the other PMUs are not included"
 
 
 @SENTENCES.add("not-collected")
@@ -241,10 +241,8 @@ def not_python(parts: Parts) -> str:
 
 @SENTENCES.add("no-interval")
 def no_interval(samples: float, processes: float) -> str:
-    return (
-        f"{count_of(samples, 'sample')} in {count_of(processes, 'process', 'processes')} give no 95 % "
-        "interval of the median"
-    )
+    found = f"{count_of(samples, 'sample')} in {count_of(processes, 'process', 'processes')}"
+    return f"a 95 % interval of the median cannot be computed from {found}"
 
 
 @SENTENCES.add("several-regions")
@@ -287,10 +285,8 @@ def simulated_beginning(seconds: float) -> str:
 
 @SENTENCES.add("entries-simulated")
 def entries_simulated(count: float) -> str:
-    return (
-        f"{count_of(count, 'entry', 'entries')} of the region simulated, after one that filled the "
-        "caches; then the program was ended"
-    )
+    entries = count_of(count, "entry of the region was", "entries of the region were")
+    return f"{entries} simulated, after one that filled the caches; then the program was ended"
 
 
 @SENTENCES.add("little-simulated")

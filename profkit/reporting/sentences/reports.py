@@ -68,12 +68,12 @@ def message_about(what: str, parts: Parts) -> str:
 
 @SENTENCES.add("rows-left-out")
 def rows_left_out(count: float) -> str:
-    return f"{count_of(count, 'row was', 'rows were')} not understood and skipped"
+    return f"skipped {count_of(count, 'row')} that could not be understood"
 
 
 @SENTENCES.add("lines-left-out")
 def lines_left_out(count: float) -> str:
-    return f"{count_of(count, 'line was', 'lines were')} not understood and skipped"
+    return f"skipped {count_of(count, 'line')} that could not be understood"
 
 
 @SENTENCES.add("file-cut-off")
@@ -104,7 +104,7 @@ def foreign_lines(count: float) -> str:
 
 @SENTENCES.add("cgroups-apart")
 def cgroups_apart(count: float) -> str:
-    return f"{count:g} cgroups, each listed separately"
+    return f"{count_of(count, 'cgroup')}, each listed separately"
 
 
 @SENTENCES.add("counted-twice")
@@ -210,4 +210,4 @@ def compiled_not_decoded(share: float) -> str:
 
 @SENTENCES.add("counts-per-iteration")
 def counts_per_iteration(count: float) -> str:
-    return f"counts are per iteration, from {count:g} simulated iterations"
+    return f"counts are per iteration, from {count_of(count, 'simulated iteration')}"

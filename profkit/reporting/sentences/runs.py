@@ -83,10 +83,10 @@ def asked_precision(precision: float, seconds: float) -> str:
 
 @SENTENCES.add("masked-arguments")
 def masked_arguments(count: float) -> str:
+    arguments = count_of(count, "argument of the command is", "arguments of the command are")
     return (
-        f"{count_of(count, 'argument of the command is', 'arguments of the command are')} [masked] "
-        "here, because they may be secret; run.json has the whole command. To show options with "
-        "their values, set PROFKIT_HARMLESS=NAME,NAME."
+        f"{arguments} [masked] here as possible secrets; run.json has the whole command. To show options "
+        "with their values, set PROFKIT_HARMLESS=NAME,NAME."
     )
 
 
@@ -168,7 +168,8 @@ def trial_allocator(share: float) -> str:
 
 @SENTENCES.add("trial-memoise")
 def trial_memoise(name: str, arguments: float, looks: float) -> str:
-    return f"{name} was called with {arguments:.0f} different arguments in {looks:.0f} samples"
+    different = count_of(arguments, "different argument")
+    return f"{name} was called with {different} in {count_of(looks, 'sample')}"
 
 
 @SENTENCES.add("trial-output")

@@ -328,7 +328,7 @@ HYBRID = [
 def test_a_hybrid_part_is_told_by_the_cores_that_did_most_cycles_and_no_sum_of_both():
     readings = [r for r in derive(HYBRID, formula_table("perf"), "perf") if r.metric == "ipc"]
     assert [(r.scope.id, r.value) for r in readings] == [(None, 0.5)]
-    assert "of cpu_atom, which did 90 % of the cycles" in spoken(one("ipc", HYBRID).reason)
+    assert "of cpu_atom, which counted 90 % of the cycles" in spoken(one("ipc", HYBRID).reason)
 
 
 def test_a_ratio_never_mixes_two_kinds_of_core():

@@ -53,7 +53,8 @@ def test_too_few_samples_have_no_interval_and_the_reason_is_said() -> None:
     timing = Timing("x", "process", (SampleSet((1.0, 1.1, 0.9)),), 0.01)
     interval = next(r for r in time_readings(timing) if r.metric == "time.interval")
     assert interval.value is None
-    assert spoken(interval.reason) == "3 samples in 1 process give no 95 % interval of the median"
+    reason = "a 95 % interval of the median cannot be computed from 3 samples in 1 process"
+    assert spoken(interval.reason) == reason
     assert "precision not known" in told(timing).headline
 
 

@@ -97,7 +97,7 @@ def test_a_trace_that_lost_its_kernels_leaves_nothing_to_count(machine: Machine,
     machine.tools(nsys={"sqlite": str(empty)})
     counters = of(machine.profile(depth="gate"), "counters")[0]
     assert counters.state == "skipped"
-    assert "the trace lost them" in spoken(counters.reason)  # the calls that launched them are in it
+    assert "the trace lacks them" in spoken(counters.reason)  # the calls that launched them are in it
 
 
 def test_a_workload_that_fails_by_itself_is_its_own_fault_and_nothing_is_profiled(machine: Machine) -> None:

@@ -237,7 +237,7 @@ HOSTILE: dict[str, object] = {
 def test_a_kernel_without_a_time_is_left_out_and_counted(tmp_path: Path, what: str) -> None:
     report, trace = read(made(tmp_path, kernel("good", 1.0, 2), HOSTILE[what]))
     assert [one.kernel.name for one in trace.kernels] == ["good"]
-    assert "1 event without a time were left out" in " ".join(spoken_lines(report.warnings))
+    assert "1 event without a time was left out" in " ".join(spoken_lines(report.warnings))
 
 
 @pytest.mark.parametrize(

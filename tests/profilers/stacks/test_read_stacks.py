@@ -170,7 +170,9 @@ def test_a_torn_line_is_passed_over_and_said(tmp_path: Path, recorded: Report) -
     torn = tmp_path / "torn.jsonl"
     torn.write_text(text[:-200])
     report = read_stacks(torn)
-    assert "1 line of the sampled stacks could not be read" in " ".join(spoken_lines(report.warnings))
+    assert "skipped 1 line of the sampled stacks that could not be read" in " ".join(
+        spoken_lines(report.warnings)
+    )
     assert of(report, "sampled-functions").hotspots[0].function == "collatz"
     assert [one.code for one in recorded.warnings] == ["rough-shares"]  # a short program
 

@@ -162,7 +162,7 @@ def test_one_kernel_without_a_time_is_left_out_and_counted(tmp_path: Path, wrong
     report = read(trace(tmp_path, [first, {**launched, **wrong}, *rest]))
     assert report.trace is not None
     assert (report.trace.launches, report.trace.busy) == (3, pytest.approx(6 * US))
-    assert "1 event without a time were left out" in notes_of(report)
+    assert "1 event without a time was left out" in notes_of(report)
 
 
 @pytest.mark.parametrize("calls", [1, 2, 5])

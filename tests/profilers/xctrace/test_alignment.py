@@ -45,7 +45,7 @@ def test_ticks_become_nanoseconds_without_losing_one() -> None:
 def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
     found = read_clock([(EPOCH, timebase)])
     assert isinstance(found, Fact)
-    assert "for the timebase" in spoken(found)
+    assert "as the timebase" in spoken(found)
 
 
 # ---------------------------------------------------------------- windows

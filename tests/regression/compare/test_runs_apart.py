@@ -25,7 +25,7 @@ def guest(by: float = 0.0, seed: int = 1, **changes: object) -> RunDocument:
 def test_a_guest_may_differ_by_a_factor_of_two_from_run_to_run(by: float) -> None:
     found = compare(guest(), guest(by, seed=2))
     assert found.outcome == "ambiguous"
-    assert "(docker in kvm) are taken to lie up to 2 times apart" in spoken(found)
+    assert "(docker in kvm) are assumed to differ by up to a factor of 2" in spoken(found)
     assert time_of(found).course == "neither"
 
 
