@@ -8,7 +8,7 @@ from profkit.analysis.comparability import all_fields
 from profkit.core.types import Fact
 from profkit.reporting.sentences.brief import REASONS
 from profkit.reporting.sentences.table import SentenceTable
-from profkit.reporting.sentences.words import WORDS
+from profkit.reporting.sentences.words import WORDS, WordKind
 
 BRIEF = 27  # characters that stand beside a number
 # What follows from another fact, and which of its parts that is: nearer to the root a reason says more.
@@ -54,7 +54,7 @@ def has_sentence(code: str) -> bool:
     return code in _sentences()
 
 
-def word_of(kind: str, name: str) -> str:
+def word_of(kind: WordKind, name: str) -> str:
     """Return what something of a kind is called; an unknown name is returned unchanged."""
     return WORDS[kind].get(name, name)
 

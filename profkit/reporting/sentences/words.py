@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 # Metrics within a sentence; any other has its title of the catalogue.
 METRICS: Mapping[str, str] = {
@@ -54,7 +55,8 @@ UNITS: Mapping[str, str] = {
 }
 
 # Of each kind what a name is called. `profile` is the title of a profile's table, and `row` what a row of it is.
-WORDS: Mapping[str, Mapping[str, str]] = {
+WordKind = Literal["fault", "stop", "idle", "profile", "row"]
+WORDS: Mapping[WordKind, Mapping[str, str]] = {
     "fault": {
         "values": "wrong values",
         "not-finite": "NaN or infinity",
