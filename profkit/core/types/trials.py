@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from profkit.core.lazy_dataclass import dataclass
 from profkit.core.types.hot_spots import NOWHERE, Place
 from profkit.core.types.readings import RUN, Fact, Scope
 
