@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from struct import pack
 from typing import Any
@@ -68,7 +68,8 @@ def main(arguments: Sequence[str]) -> None:
         else:
             request = json.loads(line)
             number = request.pop("number")
-            _answer(answers, {**getattr(handler, "_" + request.pop("ask"))(**request), "number": number})
+            serve = handler.requests[request.pop("request")]
+            _answer(answers, {**serve(**request), "number": number})
 
 
 class _Handler:
@@ -95,6 +96,16 @@ class _Handler:
             self.memory: WorkerMemory = CudaWorkerMemory(memory)
         else:
             self.memory = WorkerMemory(memory)
+        self.requests: dict[str, Callable[..., dict[str, Any]]] = {
+            "load": self._load,
+            "lay_out": self._lay_out,
+            "call": self._call,
+            "export": self._export,
+            "trace": self._trace,
+            "renew": self._renew,
+            "release": self._release,
+            "prepare_timing": self._prepare_timing,
+        }
         self._kernel: Any = None
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self._outputs: list[Any] = []
@@ -117,7 +128,7 @@ class _Handler:
             return {"error": "SystemExit", "message": f"its file called exit({error.code})", "traceback": ""}
         return {"loaded": self._source.where(operation)}
 
-    def _slots_at(self, recipe: dict[str, Any], offsets: list[int]) -> dict[str, Any]:
+    def _lay_out(self, recipe: dict[str, Any], offsets: list[int]) -> dict[str, Any]:
         """Make the arguments of a call at each offset; the judge writes their bytes."""
         from profkit.kernels.evaluation.worker.arguments import Recipe, decode, storage_views
 
@@ -135,7 +146,7 @@ class _Handler:
 
         `garbage`: memory that the first call allocates holds garbage at first. All outputs are kept.
         """
-        self._slots_at(recipe, offsets)
+        self._lay_out(recipe, offsets)
         calls: list[dict[str, Any]] = []
         for args, kwargs in self._slots:
             try:

@@ -112,13 +112,13 @@ class Worker:
             return
         self.operation = ""
         try:
-            self._connection.request({"ask": "load", "operation": operation})
+            self._connection.request({"request": "load", "operation": operation})
         except WorkerEnded:
             if not is_used:
                 raise
             self.kill()
             self.start()
-            self._connection.request({"ask": "load", "operation": operation})
+            self._connection.request({"request": "load", "operation": operation})
         self.operation = operation
 
     # ------------------------------------------------------------ calling
@@ -135,7 +135,7 @@ class Worker:
         slots = [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
         for sources, targets in zip(contents, slots, strict=True):
             copy_storages(sources, targets)
-        request = {"ask": "call", "recipe": vars(recipe), "offsets": offsets, "garbage": garbage}
+        request = {"request": "call", "recipe": vars(recipe), "offsets": offsets, "garbage": garbage}
         calls = self._connection.request(request).get("calls")
         if not isinstance(calls, list) or not calls or len(calls) > len(slots):
             self._connection.refuse()
@@ -145,7 +145,7 @@ class Worker:
 
     def trace(self) -> list[tuple[str, float]]:
         """Call the kernel on every slot; return (name, seconds) of what ran on the device. Raises KernelError."""
-        traced = self._connection.request({"ask": "trace"}).get("trace")
+        traced = self._connection.request({"request": "trace"}).get("trace")
         if not isinstance(traced, dict) or not all(type(seconds) is float for seconds in traced.values()):
             self._connection.refuse()
         return [(str(name), seconds) for name, seconds in traced.items() if seconds >= 0]
@@ -178,17 +178,17 @@ class Worker:
         """
         offsets = self._choose_offsets(recipe, count, order)
         self.region = self.memory.bytes_at(min(offsets), count * recipe.slot_bytes)
-        self._connection.request({"ask": "slots_at", "recipe": vars(recipe), "offsets": offsets})
+        self._connection.request({"request": "lay_out", "recipe": vars(recipe), "offsets": offsets})
         return [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
 
     def renew(self) -> None:
         """Drop the arguments: those that are laid out next lie in other memory."""
-        self._connection.request({"ask": "renew"})
+        self._connection.request({"request": "renew"})
         self.memory.clear()
 
     def prepare_timing(self) -> None:
         """Make its malloc keep what is freed."""
-        self._connection.request({"ask": "prepare_timing"})
+        self._connection.request({"request": "prepare_timing"})
 
     def launch(self, outputs: int) -> tuple[float, Sequence[int]] | None:
         """Launch the kernel on every slot behind the gate; return the host's seconds and the addresses of `outputs`.
@@ -339,7 +339,7 @@ class Worker:
         """Drop arguments and outputs, and give back the memory that is kept for later calls."""
         if self.running:
             self.memory.forget()
-            self._connection.request({"ask": "release"})
+            self._connection.request({"request": "release"})
 
     def kill(self) -> None:
         """Kill the process; `load` starts it again."""
@@ -380,7 +380,7 @@ class Worker:
 
     def _export(self, addresses: Sequence[int]) -> None:
         """Have the process export the allocations at these addresses, and open them while it runs."""
-        self._connection.request({"ask": "export", "addresses": addresses}, self._open_segments)
+        self._connection.request({"request": "export", "addresses": addresses}, self._open_segments)
 
     def _open_segments(self, message: dict[str, Any]) -> None:
         """Open the allocations for which an answer has handles; ends the process where it has another form."""

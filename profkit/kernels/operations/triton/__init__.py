@@ -37,16 +37,28 @@ def build(problem: Problem) -> Call:
     return _BUILDERS[problem.operation.name, problem.backward](problem)
 
 
-def _elementwise(name: str) -> Builder:
-    """Return a builder of a kernel of flat.py: the value of the inputs, or the gradient."""
+def _elementwise(kernel: Callable[..., Any], problem: Problem) -> Call:
+    """Return the call of a kernel of flat.py: the value of the inputs, or the gradient of the first."""
+    inputs, above = problem.inputs, problem.above
+    return (lambda: (kernel(above, *inputs),)) if problem.backward else (lambda: kernel(*inputs))
 
-    def build(problem: Problem) -> Call:
-        from profkit.kernels.operations.triton import flat
 
-        kernel, inputs, above = getattr(flat, name), problem.inputs, problem.above
-        return (lambda: (kernel(above, *inputs),)) if problem.backward else (lambda: kernel(*inputs))
+def _gelu(problem: Problem) -> Call:
+    from profkit.kernels.operations.triton.flat import gelu, gelu_backward
 
-    return build
+    return _elementwise(gelu_backward if problem.backward else gelu, problem)
+
+
+def _swish(problem: Problem) -> Call:
+    from profkit.kernels.operations.triton.flat import swish, swish_backward
+
+    return _elementwise(swish_backward if problem.backward else swish, problem)
+
+
+def _mse(problem: Problem) -> Call:
+    from profkit.kernels.operations.triton.flat import mse, mse_backward
+
+    return _elementwise(mse_backward if problem.backward else mse, problem)
 
 
 def _by_rows(x: Tensor, widest: int = WIDEST) -> Any:
@@ -92,12 +104,12 @@ def _cross_entropy_backward(problem: Problem) -> Call:
 _BUILDERS: dict[tuple[str, bool], Builder] = {
     ("LayerNorm", False): _layer_norm,
     ("LayerNorm", True): _layer_norm_backward,
-    ("GELU", False): _elementwise("gelu"),
-    ("GELU", True): _elementwise("gelu_backward"),
-    ("Swish", False): _elementwise("swish"),
-    ("Swish", True): _elementwise("swish_backward"),
-    ("MSE", False): _elementwise("mse"),
-    ("MSE", True): _elementwise("mse_backward"),
+    ("GELU", False): _gelu,
+    ("GELU", True): _gelu,
+    ("Swish", False): _swish,
+    ("Swish", True): _swish,
+    ("MSE", False): _mse,
+    ("MSE", True): _mse,
     ("CrossEntropy", False): _cross_entropy,
     ("CrossEntropy", True): _cross_entropy_backward,
 }
