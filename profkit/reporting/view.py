@@ -11,10 +11,9 @@ escapes every character that it writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeAlias
-
-from profkit.core.lazy_dataclass import dataclass
 
 CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
 Level: TypeAlias = Literal["error", "warning", "notice"]

@@ -1,6 +1,6 @@
 """The frozen types that packages hand each other.
 
-Imports of profkit its errors and `lazy_dataclass` only. Every type here is plain data: no files, no processes, no clocks.
+Imports nothing of profkit but its errors. Every type here is plain data: no files, no processes, no clocks.
 
 A workload's process uses few of them, and creating all costs it 50 ms, so modules are loaded until one has
 the name.

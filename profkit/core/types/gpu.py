@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.lazy_dataclass import dataclass
 from profkit.core.types.readings import Bound, Fact, Scope
 from profkit.core.types.timeline import Timeline
 

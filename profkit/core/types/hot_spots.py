@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.lazy_dataclass import dataclass
 from profkit.core.types.readings import CodeLine
 
 SpotKind = Literal[

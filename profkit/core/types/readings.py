@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal, TypeAlias, get_args
 
 from profkit.core.errors import NotANumber
-from profkit.core.lazy_dataclass import dataclass
 
 BackendName: TypeAlias = str  # one of `profkit.backends.backend_names()`
 Direction = Literal["lower", "higher", "none"]  # which way is good

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from profkit.core import errors
-from profkit.core.lazy_dataclass import dataclass
 from profkit.core.types.account import Account
 from profkit.core.types.gpu import (
     Gpu,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from profkit.core.lazy_dataclass import dataclass
 
 # Of what a timeline shows: one step of those that repeat, one entry of a marked region, all of a trace in which nothing
 # repeats, or the whole run by its threads.

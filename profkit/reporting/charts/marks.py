@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple, TypeAlias
 
 from profkit.analysis.stacks.files import Flame
 from profkit.core.formatting import format_quantity, shorten
-from profkit.core.lazy_dataclass import dataclass
 from profkit.reporting.view import Block, Paragraph, Span, Style, Text
 
 _PAD = 0.06  # of the range, left free above and below what is drawn
