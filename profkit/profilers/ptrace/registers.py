@@ -250,13 +250,13 @@ def _shared(group: _Group) -> _Found | None:
     beside: dict[int, Any] = {}
     threads: set[int] = set()
     for accesses in by_line.values():
-        writes = {thread for _, thread, _, wrote, _ in accesses if wrote}
-        order = [thread for _, thread, *_ in accesses if thread in writes]
+        writers = {thread for _, thread, _, wrote, _ in accesses if wrote}
+        order = [thread for _, thread, *_ in accesses if thread in writers]
         turns = sum(one != other for one, other in pairwise(order))
-        if len(writes) < 2 or turns < TURNS:
+        if len(writers) < 2 or turns < TURNS:
             continue
-        threads |= writes
-        words = {thread: {a // 8 for _, of, a, _, _ in accesses if of == thread} for thread in writes}
+        threads |= writers
+        words = {thread: {a // 8 for _, of, a, _, _ in accesses if of == thread} for thread in writers}
         apart = sum(map(len, words.values())) == len(set().union(*words.values()))
         for number, _, _, _, instruction in accesses:
             if apart:
