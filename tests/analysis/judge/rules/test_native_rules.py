@@ -1,0 +1,113 @@
+"""Machine code: what registers, counted loops and the text of a loop say, and where they stay silent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.judge.findings import find_insights
+from profkit.core.types import (
+    RUN,
+    CodeLine,
+    CodeSpot,
+    Construct,
+    Counter,
+    Hotspot,
+    Insight,
+    LineCode,
+    Place,
+    Profile,
+    RegisterFact,
+    RunDocument,
+    SampledTime,
+)
+from tests import documents
+
+AT = Place(function="tick", file="filter.cpp", line=12)
+SPOT = CodeSpot(0.9, 3.6, "native", AT, code=LineCode("y = b * x - a * y;"))
+FACT = RegisterFact("denormal", "tick", "filter.cpp", 12, 80, 100, number=64)
+# A walk over records: each load misses the first two caches, for four instructions of work.
+WALK = Hotspot("tick", 4e6, file="filter.cpp", line=12, counters={"Ir": 4e6, "Dr": 1e6, "D1mr": 1e6})
+
+
+def judged(document: RunDocument) -> dict[str, Insight]:
+    return {one.rule: one for one in find_insights(document)}
+
+
+def with_fact(fact: RegisterFact, *profiles: Profile, beyond: float = 0.0) -> RunDocument:
+    sampled = SampledTime(4.0, 4.0, native=True, registers=(fact,))
+    counters = (Counter("D2mr", beyond, "measured", scope=RUN),)
+    return replace(
+        documents.empty(), sampled=(sampled,), hot_spots=(SPOT,), profiles=profiles, counters=counters
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        ("denormal", "denormal-numbers"),
+        ("divisor", "same-divisor"),
+        ("contended", "contended-memory"),
+        ("beside", "false-sharing"),
+    ],
+)
+def test_what_registers_showed_is_said_of_the_function_that_they_were_seen_in(kind: str, rule: str) -> None:
+    fact = replace(FACT, kind=kind, threads=2)
+    found = judged(with_fact(fact))[rule]
+    assert (found.where.line, found.gain is not None and 0.5 < found.gain.at_most <= 0.72) == (12, True)
+    assert "80 % of 100 looks" in found.evidence
+    assert rule not in judged(with_fact(replace(fact, function="other")))
+
+
+def test_large_records_count_where_they_come_from_beyond_the_second_cache() -> None:
+    fact = replace(FACT, kind="record", number=8, size=208)
+    walk = Profile("functions", "instructions", 4e6, (WALK,), "counted-functions")
+    assert "8 of each 208 bytes" in judged(with_fact(fact, walk, beyond=1e6))["cold-fields"].title
+    assert "cold-fields" not in judged(with_fact(fact, walk, beyond=1e4))  # all of it is in a cache
+    assert "cold-fields" not in judged(with_fact(fact))  # nothing was counted
+    busy = replace(WALK, counters={**WALK.counters, "Ir": 90e6})
+    assert "cold-fields" not in judged(with_fact(fact, replace(walk, hotspots=(busy,)), beyond=1e6))
+
+
+def with_loop(spot: CodeSpot, rounds: float, entries: int, serial: float = 0.0, misses: float = 0.0) -> RunDocument:
+    counters = {"rounds": rounds, "serial": serial}
+    loop = Hotspot("tick", 9e6, calls=entries, file="filter.cpp", line=13, counters=counters)
+    line = Hotspot("tick", 9e6, file="filter.cpp", line=12, counters={"Dr": 2e6, "D1mr": misses})
+    profiles = (
+        Profile("inner loops", "instructions", 1e7, (loop,), "counted-loops"),
+        Profile("lines", "instructions", 1e7, (line,), "counted-lines"),
+    )
+    return replace(documents.empty(), hot_spots=(spot,), profiles=profiles)
+
+
+SEARCH = replace(
+    SPOT, code=LineCode("for (auto& p : products)", constructs=(Construct("search", "products", "=="),))
+)
+
+
+def test_a_search_is_said_where_its_loop_was_counted_to_go_far_for_many_keys() -> None:
+    found = judged(with_loop(SEARCH, 5000.0, 428))["linear-search"]
+    assert found.title == "products is searched from the first element on for each key"
+    assert "5,000 elements" in found.evidence
+    assert "linear-search" not in judged(with_loop(SEARCH, 8.0, 428_000))  # the ways of a cache, the edges of a node
+    assert "linear-search" not in judged(with_loop(SEARCH, 1e6, 1))  # one look through all of it
+    assert "linear-search" not in judged(with_loop(SPOT, 5000.0, 428))  # another loop
+
+
+def test_a_sum_is_said_to_wait_for_itself_where_its_loop_is_long_and_its_data_is_near() -> None:
+    found = judged(with_loop(SPOT, 1000.0, 100, serial=2.5))["serial-sum"]
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.54)
+    assert "serial-sum" not in judged(with_loop(SPOT, 1000.0, 100))
+    assert "serial-sum" not in judged(with_loop(SPOT, 7.0, 100_000, serial=2.5))  # rows of a sparse matrix
+    assert "serial-sum" not in judged(with_loop(SPOT, 1000.0, 100, serial=2.5, misses=1e6))  # waits for memory
+
+
+def test_a_sort_is_said_where_the_loop_adds_to_what_it_sorts() -> None:
+    code = LineCode("std::sort(v.begin(), v.end());", constructs=(Construct("sorts", "v", "grown"),))
+    below = (CodeLine("std::__introsort_loop", None, None, 0.8),)
+    spot = replace(SPOT, code=code, below=below)
+    assert judged(replace(documents.empty(), hot_spots=(spot,)))["repeated-sort"].title.startswith("v is sorted")
+    for other in (replace(spot, below=()), replace(spot, code=LineCode(code.text))):
+        assert "repeated-sort" not in judged(replace(documents.empty(), hot_spots=(other,)))
