@@ -15,7 +15,11 @@ def kinds(text: str, number: int) -> list[tuple[str, str]]:
     ("text", "number", "name"),
     [
         ("for (const auto& p : products) if (p.sku == sku) return &p;", 1, "products"),
-        ("for (const auto& p : store.products) {\n  if (p.sku == sku) {\n    return &p;\n  }\n}", 2, "store.products"),
+        (
+            "for (const auto& p : store.products) {\n  if (p.sku == sku) {\n    return &p;\n  }\n}",
+            2,
+            "store.products",
+        ),
         ("for (int i = 0; i < n; i++)\n  if (strcmp(t[i].name, name) == 0) return i;", 2, ""),
         ("for e in &self.items {\n  if e.id == id {\n    return Some(e);\n  }\n}", 1, "self.items"),
         ("let found = self.items.iter().find(|e| e.id == id);", 1, "self.items"),

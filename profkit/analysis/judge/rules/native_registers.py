@@ -6,6 +6,8 @@ function showed it.
 
 from __future__ import annotations
 
+import re
+
 from profkit.analysis.function_names import plain_symbol
 from profkit.analysis.judge.rules.counted import profile_of
 from profkit.analysis.judge.rules.spots import Find, say
@@ -17,6 +19,8 @@ from profkit.core.types import RUN, CodeSpot, Insight, RegisterFact, RunDocument
 MIN_SECONDS = 0.1
 LINE_BYTES = 64  # of a cache line
 WORKS = 40.0  # instructions for each line that is not in the second cache: with more, the work hides it
+LOCKING = 0.3  # of a place's samples
+_LOCKS = re.compile(r"\b(Mutex|RwLock|mutex|SpinLock|lock)(::\w+)*$", re.IGNORECASE)
 AT_MOST = {"divisor": 0.75, "contended": 0.9, "beside": 0.9}  # of the time: what is left is the work itself
 _SMALLEST = {32: "1.2e-38", 64: "2.2e-308"}
 _TITLES = {
@@ -66,6 +70,9 @@ def in_registers(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     fact = max(facts, key=lambda one: one.looks)
     rule, title = _TITLES[fact.kind]
+    locks = max((one.value for one in spot.below if _LOCKS.search(one.function)), default=0.0)
+    if fact.kind == "contended" and locks >= LOCKING:
+        title = "{threads} threads take one lock, again and again"
     share = sum(one.share for one in alike) * fact.looks / fact.of
     share *= 1 - fact.number / fact.size if fact.kind == "record" else AT_MOST.get(fact.kind, 1.0)
     at = f" (line {fact.line})" if fact.line is not None and fact.line != spot.where.line else ""

@@ -70,7 +70,9 @@ def test_large_records_count_where_they_come_from_beyond_the_second_cache() -> N
     assert "cold-fields" not in judged(with_fact(fact, replace(walk, hotspots=(busy,)), beyond=1e6))
 
 
-def with_loop(spot: CodeSpot, rounds: float, entries: int, serial: float = 0.0, misses: float = 0.0) -> RunDocument:
+def with_loop(
+    spot: CodeSpot, rounds: float, entries: int, serial: float = 0.0, misses: float = 0.0
+) -> RunDocument:
     counters = {"rounds": rounds, "serial": serial}
     loop = Hotspot("tick", 9e6, calls=entries, file="filter.cpp", line=13, counters=counters)
     line = Hotspot("tick", 9e6, file="filter.cpp", line=12, counters={"Dr": 2e6, "D1mr": misses})
@@ -90,7 +92,9 @@ def test_a_search_is_said_where_its_loop_was_counted_to_go_far_for_many_keys() -
     found = judged(with_loop(SEARCH, 5000.0, 428))["linear-search"]
     assert found.title == "products is searched from the first element on for each key"
     assert "5,000 elements" in found.evidence
-    assert "linear-search" not in judged(with_loop(SEARCH, 8.0, 428_000))  # the ways of a cache, the edges of a node
+    assert "linear-search" not in judged(
+        with_loop(SEARCH, 8.0, 428_000)
+    )  # the ways of a cache, the edges of a node
     assert "linear-search" not in judged(with_loop(SEARCH, 1e6, 1))  # one look through all of it
     assert "linear-search" not in judged(with_loop(SPOT, 5000.0, 428))  # another loop
 
@@ -101,13 +105,17 @@ def test_a_sum_is_said_to_wait_for_itself_where_its_loop_is_long_and_its_data_is
     assert found.gain.at_most == pytest.approx(0.54)
     assert "serial-sum" not in judged(with_loop(SPOT, 1000.0, 100))
     assert "serial-sum" not in judged(with_loop(SPOT, 7.0, 100_000, serial=2.5))  # rows of a sparse matrix
-    assert "serial-sum" not in judged(with_loop(SPOT, 1000.0, 100, serial=2.5, misses=1e6))  # waits for memory
+    assert "serial-sum" not in judged(
+        with_loop(SPOT, 1000.0, 100, serial=2.5, misses=1e6)
+    )  # waits for memory
 
 
 def test_a_sort_is_said_where_the_loop_adds_to_what_it_sorts() -> None:
     code = LineCode("std::sort(v.begin(), v.end());", constructs=(Construct("sorts", "v", "grown"),))
     below = (CodeLine("std::__introsort_loop", None, None, 0.8),)
     spot = replace(SPOT, code=code, below=below)
-    assert judged(replace(documents.empty(), hot_spots=(spot,)))["repeated-sort"].title.startswith("v is sorted")
+    assert judged(replace(documents.empty(), hot_spots=(spot,)))["repeated-sort"].title.startswith(
+        "v is sorted"
+    )
     for other in (replace(spot, below=()), replace(spot, code=LineCode(code.text))):
         assert "repeated-sort" not in judged(replace(documents.empty(), hot_spots=(other,)))
