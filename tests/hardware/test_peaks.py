@@ -13,7 +13,7 @@ import pytest
 
 from profkit.core.errors import MachineError
 from profkit.core.process import ProcessOutcome
-from profkit.core.types import Machine, Peaks
+from profkit.core.types import Fact, Machine, Peaks
 from profkit.hardware import peaks as module
 from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import (
@@ -149,3 +149,18 @@ def test_what_a_quiet_machine_reached_is_kept_for_longer(
     module.measure_peaks(machine, tmp_path / "log")
     assert len(calls) == 4
     assert again.bandwidth_all == first.bandwidth_all == 25e9
+
+
+def test_peaks_of_a_machine_that_others_use_are_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were planned with 3 s and took 72: both measurements have one deadline."""
+    monkeypatch.setattr(module, "kept_peaks", lambda _: None)
+    monkeypatch.setattr(module, "DEADLINE", 0.5)
+    monkeypatch.setattr(
+        module, "peaks_argv", lambda *_: (sys.executable, "-c", "import time; time.sleep(30)")
+    )
+    begin = time.monotonic()
+    peaks, reason = module.measure_peaks(read_machine(), tmp_path / "log")
+    assert time.monotonic() - begin < 20
+    assert (peaks, reason) == (None, Fact.of("peaks-took-long", seconds=0.5))

@@ -98,6 +98,11 @@ def not_copied(count: float) -> str:
     )
 
 
+@SENTENCES.add("peaks-took-long")
+def peaks_took_long(seconds: float) -> str:
+    return f"measuring the machine's peaks took more than {seconds:.0f} s and was ended: other programs are running"
+
+
 @SENTENCES.add("peaks-not-measured")
 def peaks_not_measured(said: str) -> str:
     return f"the peaks could not be measured: {said}"
