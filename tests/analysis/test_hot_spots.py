@@ -284,6 +284,27 @@ def test_what_a_call_takes_is_not_told_of_a_row_whose_calls_were_counted_in_part
     assert (under.calls, under.seconds_per_call) == (419, None)
 
 
+@pytest.mark.parametrize(
+    ("own", "total", "each"),
+    [
+        (0.27, 0.27, 0.27 / 272),  # cProfile adds a microsecond to a call of C
+        (0.27, 0.60, None),  # `sum(n * n for ...)`: the generator is what took long under cProfile
+        (1.48, 1.48, None),  # 272 times 5.44 ms in a row of 0.9 s: they waited for a processor
+    ],
+)
+def test_a_part_of_the_calls_tells_what_one_takes_only_where_that_fits(
+    own: float, total: float, each: float | None
+) -> None:
+    profile = replace(calls("<built-in method builtins.sum>", 272, total), partial=True)
+    edge = replace(profile.hotspots[0], own=own)
+    seen = run(
+        line(3, 0.9, Construct("call", "sum"), own=0.0), profiles=(replace(profile, hotspots=(edge,)),)
+    )
+    assert (under := seen.hot_spots[0].under) is not None
+    assert under.calls == 272
+    assert under.seconds_per_call == (None if each is None else pytest.approx(each))
+
+
 @pytest.mark.parametrize(("longest", "rule"), [(0.8, "backtracking"), (0.02, "hot-spot")])
 def test_a_pattern_backtracks_where_one_match_takes_the_time(longest: float, rule: str) -> None:
     one = line(3, 0.9, Construct("pattern", "(a+)+", "match"), longest=longest)
