@@ -185,6 +185,14 @@ class PairedBatches:
 
     def _run_pair(self, number: int, written: Sequence[Worker], run: Sequence[Worker]) -> Pair:
         """Write new values, and time both on them; the process that is written later has warmer caches."""
+        try:
+            return self._time_pair(number, written, run)
+        except Exception:
+            self._open_gates()
+            raise
+
+    def _time_pair(self, number: int, written: Sequence[Worker], run: Sequence[Worker]) -> Pair:
+        """Return the pair; where it raises, calls may still wait at a gate."""
         self._chosen = self._secret.randrange(self._count)
         self._write(written, run)
         # Both processes run as one user: a kernel may lower the priority of the baseline.
@@ -224,7 +232,7 @@ class PairedBatches:
         outputs = self._count * self._call.outputs
         with self._blame(worker):
             if self._gated:
-                return self._time_gated(worker, self._launched[worker])
+                return self._time_gated(worker, self._launched.pop(worker))
             return worker.time(outputs)
 
     def _launch(self, run: Sequence[Worker]) -> None:
@@ -238,6 +246,13 @@ class PairedBatches:
             self._launched[worker] = launched[1]
         # Before the arguments are written it may run once more: so that its outputs can be read, new as they are.
         self._candidate.introduce(self._launched[self._candidate])
+
+    def _open_gates(self) -> None:
+        """Let what still waits run: all that its process launched later would wait behind it, until a time limit."""
+        for worker, addresses in self._launched.items():
+            with suppress(KernelError, WorkerEnded):
+                worker.time(len(addresses), launched=addresses)
+        self._launched = {}
 
     def _time_gated(self, worker: Worker, launched: Sequence[int]) -> TimedBatch:
         """Time a batch with the copying of its arguments, which both and an empty batch share."""

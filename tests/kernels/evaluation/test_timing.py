@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from contextlib import ExitStack
 from math import exp, log
 from statistics import fmean
 from types import SimpleNamespace
@@ -19,8 +20,9 @@ import torch
 from judge_documents import BY_CHANCE, times_of
 
 from profkit.core.types import Fact
+from profkit.execution.child import JobStatus, WorkerEnded
 from profkit.kernels.evaluation import timing
-from profkit.kernels.evaluation.batches import PairedBatches, Unlaunched
+from profkit.kernels.evaluation.batches import FreshCall, PairedBatches, Unlaunched
 from profkit.kernels.evaluation.devices import BatchLimits
 from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judging.judge import Judge, MachineLimits, PairedTimes, find_speedup
@@ -74,10 +76,10 @@ def made_up_speedup(
     bench._call, bench._staged_slots = MagicMock(outputs=1), [[]]
     bench._slots = {each: [[]] for each in bench._both}
     bench.whole = {each: [] for each in bench._both}
-    bench._launched = dict.fromkeys(bench._both, ())
 
     def launch(run: Sequence[Any]) -> None:
         own = {bench._baseline: baseline, bench._candidate: candidate}
+        bench._launched = dict.fromkeys(bench._both, ())
         seconds.update({each: 1e-3 + 3e-3 * own[each] * (first if each is run[0] else 1) for each in run})
 
     for name, value in {
@@ -91,6 +93,24 @@ def made_up_speedup(
     bench.renew(pinned=False)
     pairs = [pair for number in range(8) for pair in bench.run_pairs(number)]
     return find_speedup(pairs, PairOptions()).median
+
+
+@pytest.mark.parametrize("failure", [None, WorkerEnded(JobStatus.crash, "it crashed")], ids=["busy", "crash"])
+def test_what_waits_at_a_gate_is_let_go_where_the_other_process_cannot_launch(
+    failure: Exception | None,
+) -> None:
+    baseline, candidate = MagicMock(), MagicMock()
+    both = {baseline: (1e-3, [4096]), candidate: (1e-3, [8192])}
+    first, second = both
+    with ExitStack() as cleanup:
+        call = FreshCall(MagicMock(), [], MagicMock(), 1)
+        batches = PairedBatches(candidate, baseline, call, 1, cleanup, gated=True)
+        first.launch.return_value = both[first]
+        second.launch.return_value, second.launch.side_effect = None, failure
+        with pytest.raises(Unlaunched if failure is None else WorkerEnded):
+            batches._run_pair(0, (first, second), (first, second))
+    first.time.assert_called_once_with(1, launched=[4096])
+    second.time.assert_not_called()
 
 
 @pytest.mark.parametrize("kind", ["weak", "strong", "sorted", "whole"])
