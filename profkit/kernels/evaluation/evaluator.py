@@ -96,9 +96,8 @@ class Evaluator:
         self._threads = torch.get_num_threads()
         self._device = find_device(chosen.device)
         path = Path(chosen.suite_path) if chosen.suite_path else None
-        if path is not None and is_file(
-            chosen.suite
-        ):  # a kernel beside it must not write the next judge's tests
+        # A kernel that lies beside the user's tests must not write those of the next evaluation.
+        if path is not None and is_file(chosen.suite):
             self._kept += (path,)
         self._suite = find_suite(chosen.suite, path, device=self._device.device.type, seed=chosen.seed)
         self._machine = MachineLimits(

@@ -21,9 +21,8 @@ from profkit.kernels.operations.in_float64 import flat_tensors
 NOISE = 1 / 8  # the largest share
 POOL = 1 << 21  # random numbers at most, of which each tensor takes some from a random place
 MIN_POOL = 1 << 16  # of them: two places are seldom the same
-TRIES = (
-    4  # to change a result: a tensor of n numbers has n - 1 other orders by rolling, and may get one twice
-)
+# To change a result: a tensor of n numbers has n - 1 other orders by rolling, and may get one of them twice.
+TRIES = 4
 RENEWED = 256  # of them, each time: nobody learns the pool
 
 

@@ -121,13 +121,13 @@ def make_request(
 def note_started(logs: Path, judge: int, test: str) -> None:
     """Note that the kernel of the test runs from now on: if the judge ends, the kernel may have ended it."""
     with suppress(OSError):
-        (logs / f"asked-{judge}").write_text(test, encoding="ascii")
+        (logs / f"started-{judge}").write_text(test, encoding="ascii")
 
 
 def was_started(logs: Path, judge: int, test: str) -> bool:
     """Return whether the kernel of the test ran when the judge ended."""
     with suppress(OSError, ValueError):
-        return read_bounded(logs / f"asked-{judge}").decode() == test
+        return read_bounded(logs / f"started-{judge}").decode() == test
     return False
 
 

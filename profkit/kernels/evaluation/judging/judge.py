@@ -140,9 +140,8 @@ CONFIDENCE = 0.95
 SURE = 0.999
 EARLY_CONFIDENCE = 0.99  # to end before the time is over: who looks after each round sees more than there is
 MIN_VERIFIED = 3
-MAX_BUSY_SHARE = (
-    0.15  # of all processors' time: beyond it what others do moves medians, and no interval shows it
-)
+# Of all processors' time, taken by other programs: beyond it they move medians, and no interval shows it.
+MAX_BUSY_SHARE = 0.15
 # What a process may gain or lose by where its code and its stack lie, and more than was seen (14 %; 8 % on a GPU).
 MAX_BY_CHANCE = 0.25
 MAX_BY_CHANCE_ON_GPU = 0.15

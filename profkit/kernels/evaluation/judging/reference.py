@@ -222,9 +222,8 @@ def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tenso
     if not numbers:
         return 1.0
     length = max(numbers) / min(results)
-    if (
-        torch.Tag.pointwise not in operation.tags
-    ):  # sums along a dimension, whose results are as many as its numbers
+    # Of cumsum, say: sums along a dimension, whose results are as many as its numbers.
+    if torch.Tag.pointwise not in operation.tags:
         length = max(length, *(size for tensor in floats for size in (1, *tensor.shape)))
     name = str(operation).split(".")[1]
     if len(numbers) > 1 and CONTRACTION.search(name):

@@ -138,9 +138,8 @@ def draw_sample(key: EntryKey, dtype: torch.dtype, number: int, seed: int) -> Ca
 
 
 LIST_VERSION = 4  # of what is kept on disk
-MAX_TESTS = (
-    100  # tests of an operation: max_pool2d alone has 1,440 samples, of all combinations of its options
-)
+# Of an operation: max_pool2d alone has 1,440 samples, of all combinations of its options.
+MAX_TESTS = 100
 TIMED_ELEMENTS = 10_000
 DEFAULT_DTYPE = "float32"
 

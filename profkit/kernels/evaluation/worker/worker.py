@@ -79,9 +79,7 @@ class Worker:
         )
         self._watch: ProcessorWatch | None = None  # of the process that runs now
         self._scheduling = _scheduling(0)
-        self._has_replaced = (
-            False  # whether a handle that was open meant another allocation, at the last export
-        )
+        self._has_replaced = False  # whether the last export gave another handle for an open allocation
         self._random = random.SystemRandom()
 
     @property
