@@ -57,7 +57,7 @@ from profkit.kernels.evaluation.worker.worker import Worker, copy_storages
 SEVERAL_CALLS = 33  # in a batch, for an estimate
 MAX_ROUNDS = 60
 ROUNDS_IN_BUDGET = 20  # in which the time is spent: the interval is made of rounds
-WARM_SECONDS = 0.02  # a round begins with a pair that is not counted, and with two where they are short
+WARM_SECONDS = 0.02  # of the first pair of a round: where it was shorter, another one is not counted either
 VERIFY_SHARE = 0.25  # of the time
 MAX_UNREAD = 3  # times that memory was given back meanwhile
 
@@ -184,30 +184,19 @@ def collect_samples(
     Raises what `verify` raises, KernelError and WorkerEnded of the candidate, BaselineFailed, Unverified, and
     MachineError.
     """
-    begin, spent_verifying, verified, unread = perf_counter(), 0.0, 0, 0
+    begin = perf_counter()
     others = DisturbanceWatch(pids=[os.getpid(), baseline.pid, candidate.pid])
     pairs: list[Pair] = []
     with ExitStack() as cleanup:
         batches = PairedBatches(candidate, baseline, call, calls, cleanup, gated=gated)
+        checks = _Checks(batches, verify, begin)
         for number in range(MAX_ROUNDS):
             batches.renew(pinned=pinned)
-            # The first pairs in new memory pay for its pages, and for caches that hold something else.
-            warm = perf_counter()
-            batches.run_pairs(number)
-            if perf_counter() - warm < WARM_SECONDS:
-                batches.run_pairs(number)
+            _warm_up(batches, number)
             round_end = begin + (number + 1) * budget / ROUNDS_IN_BUDGET
             while True:
                 pairs += batches.run_pairs(number)
-                before = perf_counter()
-                if not batches.can_verify():  # its memory is new: it can be read from the next pair on
-                    batches.introduce()
-                elif verified < MIN_VERIFIED or spent_verifying < VERIFY_SHARE * (before - begin):
-                    if verify(*batches.chosen_call()):
-                        verified += 1
-                    elif (unread := unread + 1) > MAX_UNREAD:
-                        raise Unverified(Fact("gives-memory-back"))
-                    spent_verifying += perf_counter() - before
+                checks.look()
                 if perf_counter() > round_end:
                     break
             if number + 1 < MIN_ROUNDS:  # even where the time is over: fewer decide nothing
@@ -217,12 +206,46 @@ def collect_samples(
     return PairedSamples(
         pairs,
         calls,
-        verified,
+        checks.verified,
         others.share() or 0.0,
         batches.whole[candidate],
         batches.whole[baseline],
         median(batches.launching[candidate]) if gated else 0.0,
     )
+
+
+def _warm_up(batches: PairedBatches, number: int) -> None:
+    """Run pairs that are not counted: the first in new memory pay for its pages, and for caches that hold others."""
+    begin = perf_counter()
+    batches.run_pairs(number)
+    if perf_counter() - begin < WARM_SECONDS:
+        batches.run_pairs(number)
+
+
+class _Checks:
+    """Verifies a call of the last pair as often as a share of the time allows, since `begin`."""
+
+    def __init__(self, batches: PairedBatches, verify: Verify, begin: float) -> None:
+        self._batches, self._verify, self._begin = batches, verify, begin
+        self._spent = 0.0  # seconds
+        self._unread = 0  # calls whose memory was given back meanwhile
+        self.verified = 0
+
+    def look(self) -> None:
+        """Verify a call of the last pair, if it is time. Raises what `verify` raises, and Unverified."""
+        before = perf_counter()
+        if not self._batches.can_verify():  # its memory is new: it can be read from the next pair on
+            self._batches.introduce()
+            return
+        if self.verified >= MIN_VERIFIED and self._spent >= VERIFY_SHARE * (before - self._begin):
+            return
+        if self._verify(*self._batches.chosen_call()):
+            self.verified += 1
+        else:
+            self._unread += 1
+            if self._unread > MAX_UNREAD:
+                raise Unverified(Fact("gives-memory-back"))
+        self._spent += perf_counter() - before
 
 
 # ---------------------------------------------------------------- processes that are alike
