@@ -45,6 +45,7 @@ from profkit.analysis.stacks.searches import LOOPS as _LOOPS
 from profkit.analysis.stacks.searches import dotted as _dotted
 from profkit.analysis.stacks.searches import names_in as _names_in
 from profkit.analysis.stacks.searches import owned_nodes, replaced_in, searches_at
+from profkit.analysis.stacks.work_again import work_again_at
 from profkit.core.types import Construct, InnerCode, LineCode
 
 LONGEST_TEXT = 80
@@ -235,6 +236,7 @@ class _Source:
         for one in searches_at(line, around, list(self._statement(line)), self.replaced):
             if one.kind != "asks" or one.name in names:
                 yield one
+        yield from work_again_at(around, list(self._statement(line)), self.name_of)
         for name in self._called_elsewhere(line, function):
             yield Construct("called-elsewhere", name)
         for node in around:

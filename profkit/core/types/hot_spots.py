@@ -78,6 +78,12 @@ ConstructKind = Literal[
     # function around it, with one that is made of its argument
     "of-one",
     "of-item",  # the same of an item itself
+    "few-of-sorted",  # a sort of `name` by `how`, of which the first or the last few alone are kept
+    "set-again",  # `how(name)` in an expression of sets, of what stays in the innermost loop
+    "replaces",  # `name = name.replace(...)` in a loop over `how`
+    "list-product",  # `x += name[i][k] * how[k][j]` in three loops
+    "diagonal",  # a product with `numpy.diag(name)`, which stands `left` or `right`
+    "asks-and-sleeps",  # `while name: await asyncio.sleep(how)`
     "flushes",  # `name(..., flush=True)`
 ]
 

@@ -194,7 +194,7 @@ class CodeLine:
     value: float
 
 
-# Counters of a function whose calls took longer and longer: seconds of one in the first and in the last eighth of all.
+# Counters of a function whose calls took longer and longer: seconds of one among the first and among the last of all.
 FIRST_CALLS, LAST_CALLS = "first_calls_seconds", "last_calls_seconds"
 # Of a line's backward pass: nodes of the kinds of which there were more than operations, and the operations themselves.
 BACKWARD_NODES, OPERATIONS_MADE = "backward_nodes", "differentiated_operations"

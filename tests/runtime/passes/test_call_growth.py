@@ -25,6 +25,12 @@ def test_a_first_look_that_comes_late_counts_from_the_beginning() -> None:
     assert parts_of(sums_of([1.0] * 64, every=4)[1:]) == pytest.approx([1.0] * 8)
 
 
+def test_few_looks_tell_of_quarters() -> None:
+    assert parts_of(sums_of([float(n) for n in range(64)], every=16), 4) == pytest.approx(
+        [7.5, 23.5, 39.5, 55.5]
+    )
+
+
 def test_too_few_looks_tell_nothing() -> None:
     assert parts_of(sums_of([float(n) for n in range(64)], every=32)) == []
 

@@ -1,6 +1,6 @@
 """Insights on calls that take longer and longer: each goes through all that the calls before it have left.
 
-cProfile's counts, looked at while it counts, say how long a call took in the first and in the last eighth of all; the
+cProfile's counts, looked at while it counts, say how long a call took among the first and among the last; the
 samples say which of the values at the line were longer at each look.
 """
 
@@ -47,7 +47,7 @@ def growing_work(document: RunDocument, spot: CodeSpot) -> Insight | None:
         "growing-work",
         f"Each call of {named} takes longer than those before it: {format_quantity(first, 's')} at first, "
         f"{format_quantity(last, 's')} at the end",
-        f"{count_text(call.calls or 0, 'call')} of {named}, in eighths longer and longer{seen}",
+        f"{count_text(call.calls or 0, 'call')} of {named}, longer and longer{seen}",
         spot.share * max(0.0, 1 - first / mean),
         change=words(f"growing-work.{key}", "host").format(name=ids or name),
     )

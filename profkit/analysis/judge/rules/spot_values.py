@@ -380,7 +380,8 @@ def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
         )
     for one in code.find("call"):
         calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
-        if one.how == "constant" and _KEEPABLE.fullmatch(one.name) and calls >= SEVERAL:
+        kept = one.how == "constant" and _KEEPABLE.fullmatch(one.name) and not _may_change(spot, one.name)
+        if kept and calls >= SEVERAL:
             return say(
                 spot,
                 "repeated-work",
@@ -390,6 +391,20 @@ def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
                 change=f"call {one.name} once, outside of {place_name(spot.where)}, and keep its result",
             )
     return None
+
+
+_OF_OBJECTS = re.compile(r".*\b(dumps|deepcopy)")
+_FIXED = ("str", "bytes", "tuple", "int", "float", "re.Pattern")
+
+
+def _may_change(spot: CodeSpot, function: str) -> bool:
+    """Return whether what a line gives to a function may hold something else each time, under the same name."""
+    text = spot.code.text if spot.code is not None else ""
+    named = [
+        held for name, held in spot.variables.items() if re.search(rf"(?<![\w.]){re.escape(name)}\b", text)
+    ]
+    changes = any(held.type not in _FIXED or held.first is not None for held in named)
+    return changes or (not named and _OF_OBJECTS.fullmatch(function) is not None)
 
 
 def backtracking(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001

@@ -8,7 +8,7 @@ from __future__ import annotations
 import cProfile
 import gc
 import sys
-from _thread import start_new_thread
+from _thread import get_ident, start_new_thread
 from bisect import bisect_left
 from itertools import pairwise
 from time import sleep, thread_time
@@ -16,11 +16,12 @@ from typing import Any
 
 PAUSE = 0.05  # seconds between two looks, at first
 MOST_LOOKS = 48  # then every second one is forgotten, and the pauses are twice as long
-LOOK_SHARE = 0.02  # of the time, for looking
+LOOK_SHARE = 0.05  # of the time, for looking: where a program has imported much, a look takes some 20 ms
 WORTH = 0.05  # of the time: a function with less is not looked at
-PARTS, LEAST_CALLS = 8, 16
+PARTS, FEW_PARTS, LEAST_CALLS = 8, 4, 16  # fewer where the looks are few
 LONGER, STEADY = 3.0, 0.85  # times as long in the last part as in the first; of the part before, at least
 
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 FunctionKey = tuple[str, int, str]  # pstats: file, line, name
 Look = dict[object, tuple[int, float]]  # by code: calls that have ended, and their seconds
 
@@ -31,6 +32,7 @@ class CallGrowth:
     def __init__(self, profile: cProfile.Profile) -> None:
         self._profile = profile
         self._looks: list[Look] = []
+        self._thread = get_ident()
         self._on = False
 
     def start(self) -> None:
@@ -49,6 +51,8 @@ class CallGrowth:
             sleep(pause)
             if not self._on:
                 return
+            if self._imports():
+                continue
             begun = thread_time()
             collects = (
                 gc.isenabled()
@@ -64,6 +68,15 @@ class CallGrowth:
                 self._looks = self._looks[1::2]
                 pause *= 2
 
+    def _imports(self) -> bool:
+        """Return whether the thread that is profiled imports a module, which is no work of the program."""
+        frame = sys._current_frames().get(self._thread)
+        while frame is not None:
+            if frame.f_code.co_filename == _IMPORT_SYSTEM:
+                return True
+            frame = frame.f_back
+        return False
+
     def rows(self) -> list[list[object]]:
         """Return the functions whose calls took longer and longer: file, line, name, and seconds of a call by part."""
         self._on = False
@@ -73,7 +86,8 @@ class CallGrowth:
         for code, (calls, seconds) in looks[-1].items():
             if calls < LEAST_CALLS or seconds < WORTH * longest:
                 continue
-            parts = parts_of([one.get(code, (0, 0.0)) for one in looks])
+            sums = [one.get(code, (0, 0.0)) for one in looks]
+            parts = parts_of(sums) or parts_of(sums, FEW_PARTS)
             if grows(parts):
                 found.append([*_label(code), parts])
         return found
@@ -90,13 +104,13 @@ def _label(code: Any) -> FunctionKey:
     return ("~", 0, code) if isinstance(code, str) else (code.co_filename, code.co_firstlineno, code.co_name)
 
 
-def parts_of(sums: list[tuple[int, float]]) -> list[float]:
-    """Return the mean seconds of a call in each eighth of the calls; empty where looks were too few.
+def parts_of(sums: list[tuple[int, float]], parts: int = PARTS) -> list[float]:
+    """Return the mean seconds of a call in each eighth, say, of the calls; empty where looks were too few.
 
     `sums`: calls and seconds so far, at each look.
     """
     counts = [calls for calls, _ in sums]
-    ends = [bisect_left(counts, part * counts[-1] / PARTS) for part in range(1, PARTS + 1)]
+    ends = [bisect_left(counts, part * counts[-1] / parts) for part in range(1, parts + 1)]
     first = next((at for at, calls in enumerate(counts) if calls), len(counts)) - 1
     ends = [first, *ends]
     if first < 0:

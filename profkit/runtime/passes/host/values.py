@@ -345,7 +345,8 @@ def awaited_frames(
 
     Of several it is the one that the loop was started with; where all but that and one other wait for locks, it is the
     other one, which holds what they wait for, and nothing else can run meanwhile. So it is of several that wait for one
-    lock, if a single other task stands in the function that asked for it. `loop_tasks` is asyncio's own set of
+    lock, if a single other task stands in the function that asked for it; where all others sleep, it is one of these.
+    `loop_tasks` is asyncio's own set of
     its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on). Where only a part of its time is sampled, it is the
     task `own` while that is suspended, and tasks that were there `before` do not count.
     """
@@ -366,6 +367,8 @@ def awaited_frames(
             holders = _holders_of_lock(others, holders)
         if len(holders) == 1 and len(others) > 1:
             frames, alone = holders[0], True
+        elif others and all(each[-1].f_code.co_name == "sleep" and len(each) > 1 for each in others):
+            frames = others[0]  # nothing else is under way: where it sleeps says more than who waits for it
     return frames[::-1], alone
 
 

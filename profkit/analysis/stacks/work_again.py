@@ -1,0 +1,170 @@
+"""Work that source does more of than it needs: sorts for a few, sets made again, a text gone through for each word.
+
+Pure: syntax trees in, facts out. What names hold, and how often a line ran, is not known here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+
+from profkit.analysis.stacks.searches import COMPREHENSIONS, FUNCTIONS, LOOPS, Surroundings, dotted, names_in
+from profkit.core.types import Construct
+
+_SORTS = frozenset({"sorted", "numpy.sort", "numpy.argsort"})
+_SETS = frozenset({"set", "frozenset"})
+_OF_SETS = (ast.BitAnd, ast.BitOr, ast.Sub, ast.BitXor)
+_SET_METHODS = frozenset({"intersection", "union", "difference", "isdisjoint", "issubset", "issuperset"})
+_DIAGONALS = frozenset({"numpy.diag", "numpy.diagflat"})
+NESTED = 3  # loops of a product of matrices
+
+
+def work_again_at(
+    around: Sequence[ast.AST], statement: Sequence[ast.AST], name_of: Callable[[ast.AST], str]
+) -> Iterator[Construct]:
+    """Yield what the statement of a line does; `around` are the blocks around it, from the function inwards."""
+    function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
+    loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
+    for node in statement:
+        if isinstance(node, ast.Subscript) and (kept := _few_of_sorted(node, name_of)):
+            yield Construct("few-of-sorted", kept[0], kept[1])
+        elif isinstance(node, ast.BinOp | ast.Call):
+            yield from _sets_made(node, function, loops)
+            yield from _diagonals(node, name_of)
+        elif isinstance(node, ast.Assign) and loops:
+            yield from _replaced(node, loops[-1])
+        elif isinstance(node, ast.AugAssign) and len(loops) >= NESTED:
+            yield from _summed_products(node, loops)
+        elif isinstance(node, ast.Await):
+            yield from _asks_and_sleeps(node, loops, name_of)
+
+
+def _few_of_sorted(node: ast.Subscript, name_of: Callable[[ast.AST], str]) -> tuple[str, str] | None:
+    """Return what is sorted, and by what, where the first or last few of it alone are kept: `sorted(rows)[:10]`."""
+    part, call = node.slice, node.value
+    ends = [part.lower, part.upper] if isinstance(part, ast.Slice) and part.step is None else []
+    one = not isinstance(part, ast.Slice) and _is_end(part)
+    if not isinstance(call, ast.Call) or not (one or sum(end is not None for end in ends) == 1):
+        return None
+    if ends and not _is_few(ends[1] if ends[1] is not None else ends[0], of_end=ends[0] is not None):
+        return None
+    name = name_of(call.func)
+    if name in _SORTS and call.args:
+        return ast.unparse(call.args[0])[:60], name
+    if (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "argsort"
+        and (base := dotted(call.func.value))
+    ):
+        return base, ".argsort"
+    return None
+
+
+def _is_end(node: ast.AST) -> bool:
+    return ast.unparse(node) in ("0", "-1")
+
+
+def _is_few(node: ast.AST | None, *, of_end: bool) -> bool:
+    """Return whether a bound of a slice is a small number, from the end if `of_end`."""
+    if of_end:
+        return (
+            isinstance(node, ast.UnaryOp)
+            and isinstance(node.op, ast.USub)
+            and _is_few(node.operand, of_end=False)
+        )
+    return isinstance(node, ast.Name) or (
+        isinstance(node, ast.Constant) and type(node.value) is int and 0 < node.value <= 100
+    )
+
+
+def _sets_made(
+    node: ast.BinOp | ast.Call, function: ast.AST | None, loops: Sequence[ast.AST]
+) -> Iterator[Construct]:
+    """Yield a set that an inner loop makes of what an outer one gives, only to compare it with another one."""
+    if isinstance(node, ast.BinOp):
+        parts = [node.left, node.right] if isinstance(node.op, _OF_SETS) else []
+    else:
+        named = isinstance(node.func, ast.Attribute) and node.func.attr in _SET_METHODS
+        parts = [node.func.value, *node.args] if named and isinstance(node.func, ast.Attribute) else []
+    inner = Surroundings(function, loops[-1:])
+    for part in parts:
+        if not isinstance(part, ast.Call) or dotted(part.func) not in _SETS or len(part.args) != 1:
+            continue
+        name = dotted(part.args[0])
+        if name and loops and inner.stays(name):
+            yield Construct("set-again", name, dotted(part.func))
+
+
+def _diagonals(node: ast.BinOp | ast.Call, name_of: Callable[[ast.AST], str]) -> Iterator[Construct]:
+    """Yield a product with a matrix that has a diagonal alone: `a @ numpy.diag(v)`."""
+    sides: dict[str, ast.AST] = {}
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        sides = {"left": node.left, "right": node.right}
+    elif (
+        isinstance(node, ast.Call)
+        and name_of(node.func) in ("numpy.dot", "numpy.matmul")
+        and len(node.args) == 2
+    ):
+        sides = {"left": node.args[0], "right": node.args[1]}
+    for side, part in sides.items():
+        if isinstance(part, ast.Call) and name_of(part.func) in _DIAGONALS and len(part.args) == 1:
+            yield Construct("diagonal", ast.unparse(part.args[0])[:60], side)
+
+
+def _replaced(node: ast.Assign, loop: ast.AST) -> Iterator[Construct]:
+    """Yield a text that a loop goes through once for each of what it looks for: `text = text.replace(old, new)`."""
+    call = node.value
+    if (
+        not isinstance(loop, ast.For)
+        or not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+    ):
+        return
+    name = dotted(node.targets[0]) if len(node.targets) == 1 else ""
+    given = names_in(*call.args) & names_in(loop.target)
+    if call.func.attr == "replace" and name and dotted(call.func.value) == name and given:
+        over = (
+            loop.iter.func.value
+            if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Attribute)
+            else loop.iter
+        )
+        yield Construct("replaces", name, dotted(over))
+
+
+def _summed_products(node: ast.AugAssign, loops: Sequence[ast.AST]) -> Iterator[Construct]:
+    """Yield the product of two matrices that are lists of lists: `total += a[i][k] * b[k][j]` in three loops."""
+    value = node.value
+    if (
+        not isinstance(node.op, ast.Add)
+        or not isinstance(value, ast.BinOp)
+        or not isinstance(value.op, ast.Mult)
+    ):
+        return
+    counts = [dotted(one.target) for one in loops if isinstance(one, ast.For)]
+    pairs = [_element(value.left), _element(value.right)]
+    if not all(pairs) or not counts:
+        return
+    used = [{pair[1], pair[2]} for pair in pairs if pair is not None]
+    inner = counts[-1]
+    if all(inner in one and one <= set(counts) for one in used) and len(used[0] | used[1]) == NESTED:
+        yield Construct("list-product", pairs[0][0], pairs[1][0])  # type: ignore[index]
+
+
+def _element(node: ast.AST) -> tuple[str, str, str] | None:
+    """Return the names in `a[i][k]`."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Subscript):
+        return None
+    names = dotted(node.value.value), dotted(node.value.slice), dotted(node.slice)
+    return names if all(names) else None
+
+
+def _asks_and_sleeps(
+    node: ast.Await, loops: Sequence[ast.AST], name_of: Callable[[ast.AST], str]
+) -> Iterator[Construct]:
+    """Yield a coroutine that sleeps and looks again: `while not items: await asyncio.sleep(0.01)`."""
+    loop = loops[-1] if loops else None
+    if not isinstance(loop, ast.While) or len(loop.body) != 1 or isinstance(loop.test, ast.Constant):
+        return
+    call = node.value
+    if isinstance(call, ast.Call) and name_of(call.func) == "asyncio.sleep" and call.args:
+        yield Construct("asks-and-sleeps", ast.unparse(loop.test)[:60], ast.unparse(call.args[0])[:20])
