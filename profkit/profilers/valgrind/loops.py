@@ -19,7 +19,7 @@ from profkit.profilers.valgrind.strides import Code, back_jumps
 MOST = 10  # loops, of most instructions
 LATENCY = 4.0  # cycles until a floating-point sum can be added to
 EACH_CYCLE = 3.0  # instructions of code that waits for nothing
-SERIAL = 1.5  # times as long as its instructions take: then a loop waits for its sums
+SERIAL = 2.0  # times as long as its instructions take: then a loop waits for its sums
 _ADDS = re.compile(r"v?(?:add|sub)s[sd]|vfn?m(?:add|sub)(?:231)s[sd]")
 _LONGEST = 16  # bytes of an instruction
 

@@ -11,7 +11,7 @@ static double series(int k) {
 }
 
 int main(int, char** words) {
-    const int count = int(20'000 * std::atof(words[1]));
+    const int count = int(80'000 * std::atof(words[1]));
     std::vector<double> sums(count);
 #ifdef FIXED
     auto part = [&](int from, int to) { for (int i = from; i < to; i++) sums[i] = series(i); };
@@ -19,9 +19,12 @@ int main(int, char** words) {
     part(count / 2, count);
     other.join();
 #else
+    std::vector<std::thread> running;
     for (int i = 0; i < count; i++) {
-        std::thread one([&, i] { sums[i] = series(i); });
-        one.join();
+        running.emplace_back([&, i] { sums[i] = series(i); });
+        if (running.size() < 64 && i + 1 < count) continue;
+        for (auto& one : running) one.join();
+        running.clear();
     }
 #endif
     double sum = 0;

@@ -34,7 +34,8 @@ def seen(name: str, folder: Path, *, fixed: bool) -> tuple[RegisterFact, ...]:
     """Compile a form of a program, run it, and return what its registers showed."""
     program, looks = folder / f"{name}{'-fixed' * fixed}", folder / "looks"
     form = ["-DFIXED"] if fixed else []
-    argv = ["g++", "-O2", "-g", "-std=c++17", "-pthread", *form, "-o", program, PROGRAMS / f"{name}.cpp"]
+    source = str(PROGRAMS / f"{name}.cpp")
+    argv = ["g++", "-O2", "-g", "-std=c++17", "-pthread", *form, "-o", str(program), source]
     subprocess.run(argv, check=True, capture_output=True)
     size = FIXED_SIZES.get(name, SIZES[name]) if fixed else SIZES[name]
     command = looks_argv((str(program), *size), str(program), looks, 1.0)

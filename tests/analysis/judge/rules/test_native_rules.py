@@ -19,6 +19,7 @@ from profkit.core.types import (
     Place,
     Profile,
     RegisterFact,
+    RegisterKind,
     RunDocument,
     SampledTime,
 )
@@ -52,7 +53,7 @@ def with_fact(fact: RegisterFact, *profiles: Profile, beyond: float = 0.0) -> Ru
         ("beside", "false-sharing"),
     ],
 )
-def test_what_registers_showed_is_said_of_the_function_that_they_were_seen_in(kind: str, rule: str) -> None:
+def test_what_registers_showed_is_said_of_its_function(kind: RegisterKind, rule: str) -> None:
     fact = replace(FACT, kind=kind, threads=2)
     found = judged(with_fact(fact))[rule]
     assert (found.where.line, found.gain is not None and 0.5 < found.gain.at_most <= 0.72) == (12, True)
