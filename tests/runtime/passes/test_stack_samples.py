@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 from profkit.runtime.passes.host import samples, waits
 from tests.spoken import spoken_lines
+from tests.tries import hold_once
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -124,9 +126,7 @@ burn(0.5)
     reason="system calls by number",
 )
 def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: Path) -> None:
-    report = sampled(
-        tmp_path,
-        """
+    code = """
         import os, select, socket, subprocess, threading, time
         near, far = socket.socketpair()
         reader, writer = os.pipe()
@@ -143,14 +143,18 @@ def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: P
         lock.acquire()
         select.select([near], [], [], 0.3)
         subprocess.run(["sleep", "0.3"])
-        """,
-    )
-    assert report.sampled is not None
-    lines = {line.line: line for line in report.sampled.lines}
-    kinds = {9: "sleep", 11: "network", 13: "pipe", 15: "lock", 16: "input", 17: "child"}
-    for line, kind in kinds.items():
-        waits = lines[line].waits
-        assert max(waits, key=lambda name: waits[name], default="") == kind, (line, waits)
+        """
+
+    def attempt() -> None:
+        report = sampled(Path(tempfile.mkdtemp(dir=tmp_path)), code)
+        assert report.sampled is not None
+        lines = {line.line: line for line in report.sampled.lines}
+        kinds = {9: "sleep", 11: "network", 13: "pipe", 15: "lock", 16: "input", 17: "child"}
+        for line, kind in kinds.items():
+            waits = lines[line].waits
+            assert max(waits, key=lambda name: waits[name], default="") == kind, (line, waits)
+
+    hold_once(attempt)
 
 
 def test_a_socket_that_a_coroutine_reads_itself_is_waited_for_at_its_own_line(tmp_path: Path) -> None:
@@ -199,8 +203,8 @@ now = time.perf_counter
 some, more = list(range(150_000)), list(range(400_000))
 spent = [0.0] * 4
 def work():
-    end = now() + 3.0
-    while now() < end:
+    end = time.process_time() + 2.0
+    while time.process_time() < end:
         t = now(); some.count(-1); some.count(-2); spent[0] += now() - t
         t = now(); more.count(-1); spent[1] += now() - t
         t = now(); sum(i & 3 for i in range(30_000)); spent[2] += now() - t
@@ -208,11 +212,16 @@ def work():
 work()
 json.dump(spent, open("truth", "w"))
 """
-    lines = {one.line: one.main_wall for one in sampled(tmp_path, code).sampled.lines}  # type: ignore[union-attr]
-    spent = json.loads((tmp_path / "truth").read_text())
-    whole = sum(lines.get(n, 0.0) for n in range(9, 13))
-    off = [lines.get(9 + n, 0.0) / whole - one / sum(spent) for n, one in enumerate(spent)]
-    assert max(map(abs, off)) < 0.09, off  # 0.15 to 0.23 where each pause begins at the end of a call
+
+    def attempt() -> None:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        lines = {one.line: one.main_wall for one in sampled(folder, code).sampled.lines}  # type: ignore[union-attr]
+        spent = json.loads((folder / "truth").read_text())
+        whole = sum(lines.get(n, 0.0) for n in range(9, 13))
+        off = [lines.get(9 + n, 0.0) / whole - one / sum(spent) for n, one in enumerate(spent)]
+        assert max(map(abs, off)) < 0.09, off  # 0.15 to 0.23 where each pause begins at the end of a call
+
+    hold_once(attempt)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads have clocks of their own on Linux")
@@ -229,21 +238,28 @@ def ask():
     for n in range(3_000):
         asked.execute("select ?", (n,)).fetchall()
 def work():
-    end = now() + 4.0
-    while now() < end:
+    end = time.process_time() + 3.0
+    while time.process_time() < end:
         t = now(); add(); spent[0] += now() - t
         t = now(); ask(); spent[1] += now() - t
 work()
 json.dump(spent, open("truth", "w"))
 """
-    lines = sampled(tmp_path, code).sampled.lines  # type: ignore[union-attr]
-    added, asked = (sum(one.main_wall for one in lines if one.function == name) for name in ("add", "ask"))
-    spent = json.loads((tmp_path / "truth").read_text())
-    off = added / (added + asked) - spent[0] / sum(spent)
-    assert abs(off) < 0.035, (
-        off,
-        spent,
-    )  # -0.04 to -0.07 where a sample stands for a wait for the lock before it
+
+    def attempt() -> None:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        lines = sampled(folder, code).sampled.lines  # type: ignore[union-attr]
+        added, asked = (
+            sum(one.main_wall for one in lines if one.function == name) for name in ("add", "ask")
+        )
+        spent = json.loads((folder / "truth").read_text())
+        off = added / (added + asked) - spent[0] / sum(spent)
+        assert abs(off) < 0.035, (
+            off,
+            spent,
+        )  # -0.04 to -0.07 where a sample stands for a wait for the lock before it
+
+    hold_once(attempt)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a call of Linux")
@@ -355,17 +371,17 @@ GIVES_AWAY = """
 import select, time, zlib
 poll, numbers, data = select.poll(), list(range(200)), bytes(range(256)) * 4000
 def give():
-    end = time.perf_counter() + 4.0
+    end = time.perf_counter() + 2.5
     while time.perf_counter() < end:
         [n * n for n in numbers]
         poll.poll(0)
 def keep():
-    end = time.perf_counter() + 4.0
+    end = time.perf_counter() + 2.5
     while time.perf_counter() < end:
         [n * n for n in numbers]
         sorted(numbers)
 def work():
-    end = time.perf_counter() + 4.0
+    end = time.perf_counter() + 2.5
     while time.perf_counter() < end:
         sum(numbers)
         zlib.compress(data)
@@ -376,19 +392,25 @@ def work():
 def test_a_line_that_gives_the_lock_away_for_a_moment_again_and_again_is_told_from_one_that_works_without_it(
     tmp_path: Path,
 ) -> None:
-    given = {}
-    for function in ("give", "keep", "work"):
-        (folder := tmp_path / function).mkdir()
-        sampled(folder, GIVES_AWAY + f"{function}()")
-        written = [json.loads(line) for line in (folder / "stacks.jsonl").read_text().splitlines() if line]
-        names = {n: name for line in written for n, name, *_ in line.get("functions", ())}
-        nodes = {n: names.get(code) for line in written for n, _, code, _ in line.get("nodes", ())}
-        rows = [row for row in written[-1].get("given", ()) if nodes.get(row[0]) == function]
-        given[function] = [sum(row[part] for row in rows) for part in (1, 2)]
-    stood, went = given["give"]
-    assert stood > 8 * went, given
-    assert sum(given["keep"]) <= 1, given
-    assert given["work"][0] < 8 * max(1, given["work"][1]), given
+    def attempt() -> None:
+        tries = Path(tempfile.mkdtemp(dir=tmp_path))
+        given = {}
+        for function in ("give", "keep", "work"):
+            (folder := tries / function).mkdir()
+            sampled(folder, GIVES_AWAY + f"{function}()")
+            written = [
+                json.loads(line) for line in (folder / "stacks.jsonl").read_text().splitlines() if line
+            ]
+            names = {n: name for line in written for n, name, *_ in line.get("functions", ())}
+            nodes = {n: names.get(code) for line in written for n, _, code, _ in line.get("nodes", ())}
+            rows = [row for row in written[-1].get("given", ()) if nodes.get(row[0]) == function]
+            given[function] = [sum(row[part] for row in rows) for part in (1, 2)]
+        stood, went = given["give"]
+        assert stood > 8 * went, given
+        assert sum(given["keep"]) <= 1, given
+        assert given["work"][0] < 8 * max(1, given["work"][1]), given
+
+    hold_once(attempt)
 
 
 TURNS = """
