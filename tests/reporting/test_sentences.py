@@ -142,6 +142,7 @@ def say(fact: Fact) -> str:
         (Fact.of("few", count=2), "few"),  # a name is missing
         (Fact.of("few", count="2", name="f"), "few"),  # a name where a number belongs
         (Fact.of("few", count=math.nan, name="f"), "few"),
+        (Fact("few", {"count": None}, {"name": "f"}), "few"),  # type: ignore[dict-item]
         (Fact.of("few", count=math.inf, name="f"), "few"),
         (Fact("loud"), "loud"),
         (Fact.of("skipped"), "not known / not known"),

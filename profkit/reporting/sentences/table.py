@@ -65,7 +65,7 @@ class SentenceTable(Mapping[str, str | Sentence]):
             return sentence
         try:
             return sentence(**_arguments(sentence, fact, say))
-        except (LookupError, ValueError, OverflowError):
+        except (LookupError, ValueError, TypeError, OverflowError):
             return fact.code
 
     def _add(self, code: str, sentence: str | Sentence) -> None:
