@@ -36,6 +36,12 @@ _SORTS = re.compile(
     rf"\b(?:sort|stable_sort)\(\s*(?P<cpp>{_NAME})(?:\.|->)begin\(\)\s*,|\bqsort\(\s*(?P<c>{_NAME})\s*,"
     rf"|(?P<rust>{_NAME})\.sort(?:_unstable)?(?:_by|_by_key)?\("
 )
+_TAKES_LOCK = re.compile(r"\b(?:unique_lock|lock_guard|scoped_lock)\b|\.lock\(\)|\bpthread_mutex_lock\(")
+_ASKS = re.compile(
+    r"\s*(?:loop|for\s*\(\s*;\s*;\s*\)|while\s*\(?\s*(?:true|1|!\s*[\w.>:-]+(?:\([\w:]*\))?)\s*\)?)\s*\{"
+)
+_HAS_WORK = re.compile(r"\bif\b.*(?:\bempty\(\)|is_empty\(\)|\bsize\(\)|pop_front\(\)|\bpop\(\)|\bready\b)")
+_BLOCKS = re.compile(r"wait|sleep|yield|recv|park|accept|read\(|poll|select")
 _LOOP = re.compile(r"\s*(?:\}\s*)?(?:for|while|loop)\b")
 
 
@@ -49,7 +55,7 @@ def native_constructs(lines: Sequence[str], number: int) -> tuple[Construct, ...
     """
     if not 0 < number <= len(lines):
         return ()
-    return (*_search(lines, number - 1), *_grown_sort(lines, number - 1))
+    return (*_search(lines, number - 1), *_grown_sort(lines, number - 1), *_polled_lock(lines, number - 1))
 
 
 def _joined(lines: Sequence[str], first: int, last: int) -> str:
@@ -105,6 +111,24 @@ def _grown_sort(lines: Sequence[str], at: int) -> tuple[Construct, ...]:
     cleared = re.search(rf"\b{re.escape(name)}\s*(?:\.clear\(|=[^=])", inside)
     grows = re.search(rf"\b{re.escape(name)}(?:\.|->)(?:push_back|emplace_back|push|insert)\(", inside)
     return (Construct("sorts", name, "grown"),) if grows and not made and not cleared else ()
+
+
+def _polled_lock(lines: Sequence[str], at: int) -> tuple[Construct, ...]:
+    """Return a lock that an endless loop takes to see whether there is work, and in which nothing waits."""
+    if not _TAKES_LOCK.search(lines[at]):
+        return ()
+    head = next((n for n in range(at, max(-1, at - 1 - ABOVE), -1) if _ASKS.match(lines[n])), None)
+    if head is None:
+        return ()
+    depth, inside = 0, []
+    for line in lines[head : head + MAX_LOOP]:
+        inside.append(_COMMENT.sub("", line))
+        depth += inside[-1].count("{") - inside[-1].count("}")
+        if depth <= 0:
+            break
+    text = "\n".join(inside)
+    polls = depth <= 0 and _HAS_WORK.search(text) and not _BLOCKS.search(text)
+    return (Construct("spin", "lock"),) if polls else ()
 
 
 def _loop_around(lines: Sequence[str], at: int) -> int | None:

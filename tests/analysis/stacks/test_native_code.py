@@ -58,3 +58,12 @@ def test_what_is_sorted_once_or_made_anew_is_not_sorted_again() -> None:
     assert not kinds(after, 4)
     for line in ("std::vector<int> v;", "v.clear();"):
         assert not kinds(GROWN.replace("v.push", f"{line}\n  v.push", 1), 4)
+
+
+POLLED = "for (;;) {\n  std::unique_lock<std::mutex> l(m);\n  if (!q.empty()) { take(q); }\n  else if (done) return;\n}"
+
+
+def test_a_queue_that_is_polled_under_a_lock() -> None:
+    assert kinds(POLLED, 2) == [("spin", "lock")]
+    assert not kinds(POLLED.replace("if (!q", "cv.wait(l, has);\n  if (!q"), 2)
+    assert not kinds(POLLED.replace("for (;;)", "for (int i = 0; i < n; i++)"), 2)

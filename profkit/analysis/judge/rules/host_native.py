@@ -18,6 +18,7 @@ from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Gain, Hotspot, Insight, LineSamples, RunDocument
 
 COMPARED = 0.25  # of the samples
+LOCKED, NOTABLE = 0.25, 0.1  # of the samples
 MIN_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
 PART_COSTS = 0.4  # of the cycles of a simulated part
 _PART, _EVENTS = "simulated-hot-place", ("Ir", "Dr", "DLmr", "Bc", "Bcm")
@@ -312,22 +313,47 @@ def walk_from_the_start(document: RunDocument, spot: CodeSpot) -> Insight | None
     )
 
 
-PATTERNS: tuple[Find, ...] = (
-    hash_chains,
-    walk_from_the_start,
-    simulated_part,
-    small_transfers,
-    allocation,
-    tree_compare,
-    streams_made,
-    known_callee,
-)
-
-
-LOCKED = 0.25  # of the samples
 _LOCKS = re.compile(
     r"pthread_(mutex|rwlock|spin)_(timed|try)?(rd|wr)?(un)?lock|lll_lock|futex|spin_lock_slowpath"
 )
+
+
+def _locking_lines(document: RunDocument) -> list[LineSamples]:
+    """Return the lines of compiled code that spend much of their time, and of the run's, on locks."""
+    return [
+        line
+        for sampled in document.sampled
+        if sampled.native
+        for line in sampled.lines
+        if line.main_cpu >= NOTABLE * sampled.cpu
+        and any(one.value >= LOCKED * line.main_cpu and _LOCKS.search(one.function) for one in line.below)
+    ]
+
+
+def _is_of_one_thread(document: RunDocument) -> bool:
+    """Return whether one thread alone was seen to take locks: others then do not wait for it, nor it for them."""
+    lines = _locking_lines(document)
+    return (
+        bool(lines)
+        and not any(line.threads for line in lines)
+        and len({line.function for line in lines}) == 1
+    )
+
+
+def polled_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a loop that takes a lock without a pause to see whether there is work, in one thread."""
+    polls = spot.kind == "native" and spot.code is not None and spot.code.find("spin")
+    if not polls or spot.seconds < MIN_SECONDS or not _is_of_one_thread(document):
+        return None
+    alike = [one for one in document.hot_spots if one.where.function == spot.where.function]
+    return say(
+        spot,
+        "spinning",
+        "A loop takes the lock again and again to see whether there is work",
+        "one thread alone takes and gives back this lock, and nothing in the loop waits",
+        sum(one.share for one in alike if one.kind == "native"),
+        change=words("spinning.lock", "host"),
+    )
 
 
 def native_locks(run: RunEvidence) -> Iterator[Insight]:
@@ -337,7 +363,7 @@ def native_locks(run: RunEvidence) -> Iterator[Insight]:
         return
     locking = [one for one in sampled.hotspots if _LOCKS.search(one.function)]
     share = sum(one.own for one in locking) / sampled.total
-    if share < LOCKED:
+    if share < LOCKED or _is_of_one_thread(run.document):
         return
     yield insight_at(
         "lock-contention",
@@ -347,3 +373,16 @@ def native_locks(run: RunEvidence) -> Iterator[Insight]:
         hottest_place(run),
         Gain(share, "the CPU time", "as if locks took no time"),
     )
+
+
+PATTERNS: tuple[Find, ...] = (
+    hash_chains,
+    walk_from_the_start,
+    simulated_part,
+    small_transfers,
+    allocation,
+    tree_compare,
+    streams_made,
+    known_callee,
+    polled_lock,
+)

@@ -16,12 +16,14 @@ from profkit.core.types import (
     Hotspot,
     Insight,
     LineCode,
+    LineSamples,
     Place,
     Profile,
     RegisterFact,
     RegisterKind,
     RunDocument,
     SampledTime,
+    TimeSplit,
 )
 from tests import documents
 
@@ -120,3 +122,24 @@ def test_a_sort_is_said_where_the_loop_adds_to_what_it_sorts() -> None:
     )
     for other in (replace(spot, below=()), replace(spot, code=LineCode(code.text))):
         assert "repeated-sort" not in judged(replace(documents.empty(), hot_spots=(other,)))
+
+
+def test_a_lock_that_one_thread_takes_is_polled_and_not_contended() -> None:
+    below = (CodeLine("pthread_mutex_lock", None, None, 3.0),)
+    line = LineSamples("tick", "filter.cpp", 12, main_wall=3.6, main_cpu=3.6, below=below)
+    taken = Hotspot("pthread_mutex_lock", 3.0)
+    code = LineCode("std::unique_lock<std::mutex> l(m);", constructs=(Construct("spin", "lock"),))
+
+    def found(**seen: int) -> set[str]:
+        sampled = SampledTime(4.0, 4.0, native=True, lines=(replace(line, **seen),))
+        document = replace(
+            documents.empty(),
+            sampled=(sampled,),
+            hot_spots=(replace(SPOT, code=code),),
+            profiles=(Profile("functions", "s", 4.0, (taken,), "functions"),),
+            time_split=TimeSplit(4.0, waiting=0.0, threads=1.0, thread_count=2),
+        )
+        return set(judged(document))
+
+    assert found() == {"spinning"}
+    assert found(threads=2) == {"lock-contention"}
