@@ -40,9 +40,9 @@ from profkit.core.types import (
     SampledTime,
     Workload,
 )
+from profkit.profilers.perf.looks import Look
+from profkit.profilers.perf.registers import CodePlace, line_addresses, register_facts
 from profkit.profilers.perf.source_lines import Address, CodeAt
-from profkit.profilers.ptrace.looks import Look
-from profkit.profilers.ptrace.registers import CodePlace, line_addresses, register_facts
 
 MAX_SOURCES = 30  # lines of most time whose source is looked at
 

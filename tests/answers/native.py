@@ -19,7 +19,7 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
-from profkit.analysis.judge.rules.native_functions import native_functions
+from profkit.analysis.judge.rules.native.functions import native_functions
 from profkit.backends.source_lines import source_places, with_text
 from profkit.core.types import Insight
 from profkit.profilers.perf.command import record_argv, script_argv

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.judge.rules.native_functions import native_functions
+from profkit.analysis.judge.rules.native.functions import native_functions
 from tests.answers import native
 
 # All of them are run by `python -m tests.answers.native`: compiling each twice takes half a minute.

@@ -37,12 +37,12 @@ from profkit.profilers.perf.command import (
     script_argv,
     switches_argv,
 )
+from profkit.profilers.perf.looks import looks_argv, mark_stops, read_looks
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
 from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
-from profkit.profilers.ptrace.looks import looks_argv, mark_stops, read_looks
 from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version

@@ -20,9 +20,6 @@ from profkit.analysis.judge.rules import (
     host_memory,
     host_native,
     host_operations,
-    native_functions,
-    native_loops,
-    native_registers,
     spot_again,
     spot_arrays,
     spot_chains,
@@ -35,6 +32,9 @@ from profkit.analysis.judge.rules import (
     spot_values,
     spot_waits,
 )
+from profkit.analysis.judge.rules.native import functions as native_functions
+from profkit.analysis.judge.rules.native import loops as native_loops
+from profkit.analysis.judge.rules.native import registers as native_registers
 
 RULES: tuple[Rule, ...] = (
     Rule("lock-contention", host_native.native_locks, of_host=True, about="program"),

@@ -10,7 +10,7 @@ from profkit.analysis.function_names import function_name
 from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.rules.counted import profile_of
 from profkit.analysis.judge.rules.host_memory import COLUMNS, hottest_place, is_little_simulated
-from profkit.analysis.judge.rules.native_functions import MIN_SECONDS, costly_row
+from profkit.analysis.judge.rules.native.functions import MIN_SECONDS, costly_row
 from profkit.analysis.judge.rules.spots import Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles

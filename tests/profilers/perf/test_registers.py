@@ -11,7 +11,7 @@ import pytest
 
 from profkit.backends.source_lines import seen_in_registers
 from profkit.core.types import RegisterFact
-from profkit.profilers.ptrace.looks import Look, looks_argv, mark_stops, read_looks
+from profkit.profilers.perf.looks import Look, looks_argv, mark_stops, read_looks
 
 PROGRAMS = Path(__file__).with_name("programs")
 SIZES = {
