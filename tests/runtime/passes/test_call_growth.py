@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from profkit.runtime.passes.host.call_growth import CallGrowth, grows, parts_of
+from profkit.runtime.passes.host.calls import CallGrowth, grows, parts_of
 
 
 def sums_of(seconds: list[float], every: int = 2) -> list[tuple[int, float]]:

@@ -20,21 +20,18 @@ from profkit.analysis.judge.rules import (
     host_memory,
     host_native,
     host_operations,
-    spot_again,
     spot_arrays,
     spot_chains,
-    spot_excess,
     spot_functions,
-    spot_growth,
     spot_loops,
     spot_queries,
-    spot_special,
     spot_values,
     spot_waits,
 )
 from profkit.analysis.judge.rules.native import functions as native_functions
 from profkit.analysis.judge.rules.native import loops as native_loops
 from profkit.analysis.judge.rules.native import registers as native_registers
+from profkit.analysis.judge.rules.work import again, excess, growth, values
 
 RULES: tuple[Rule, ...] = (
     Rule("lock-contention", host_native.native_locks, of_host=True, about="program"),
@@ -189,10 +186,10 @@ PATTERNS = (
     *spot_waits.WAITS,
     *spot_loops.PATTERNS,
     *spot_chains.PATTERNS,
-    *spot_again.PATTERNS,
-    *spot_special.PATTERNS,
-    *spot_excess.PATTERNS,
-    *spot_growth.PATTERNS,
+    *again.PATTERNS,
+    *values.PATTERNS,
+    *excess.PATTERNS,
+    *growth.PATTERNS,
     *spot_arrays.PATTERNS,
     *spot_values.PATTERNS,
     *spot_functions.PATTERNS,
@@ -208,7 +205,7 @@ OF_CALLS = (
     spot_chains.dropped_messages,
     spot_values.linear_search,
     spot_values.repeated_sort,
-    spot_growth.growing_work,
-    *spot_again.OF_CALLS,
+    growth.growing_work,
+    *again.OF_CALLS,
     *spot_functions.OF_CALLS,
 )
