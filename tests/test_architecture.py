@@ -62,7 +62,7 @@ LATE = ("profkit.core.process_tree",)
 STANDARD_ONLY = ("runtime/region/", "runtime/passes/host/")  # what is loaded into somebody's program
 # In a tool's folder these start the tool, and those need to know where it is; all other files read, or build command
 # lines out of what they are given.
-RUNNERS = {"programs.py", "find.py", "probe.py", "export.py", "window.py"}
+RUNNERS = {"programs.py", "find.py", "probe.py", "export.py", "window.py", "looks.py"}
 CALLERS = RUNNERS | {"record.py"}
 
 

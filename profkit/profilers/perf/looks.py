@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.files.regular import open_regular, read_start
-from profkit.core.process_tree import descendants
 
 _START = (
     f"import sys; sys.path[:1] = [sys.argv.pop(1)]; from {__name__} import main; sys.exit(main(sys.argv[1:]))"
@@ -120,6 +119,8 @@ class _Ptrace:
 
 def _find(program: str, pid: int) -> int | None:
     """Return the process that runs the program: this one, or one below it."""
+    from profkit.core.process_tree import descendants  # late: it loads psutil, which a reader has no need of
+
     for process in (pid, *descendants(pid)):
         with contextlib.suppress(OSError):
             if os.path.samefile(f"/proc/{process}/exe", program):
