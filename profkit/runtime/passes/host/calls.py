@@ -186,7 +186,7 @@ class CallGrowth:
 
     def start(self) -> None:
         """Begin to look, in a thread that `threading` knows nothing of."""
-        if sys.version_info < (3, 12):
+        if PER_THREAD:
             self._on = True
             start_new_thread(self._run, ())
 
