@@ -57,7 +57,7 @@ def test_a_function_whose_calls_take_longer_is_found_and_its_neighbour_is_not() 
 
     def longer() -> None:
         kept.append(1)
-        time.sleep(0.0003 * len(kept))
+        time.sleep(0.001 * len(kept))
 
     def alike() -> None:
         time.sleep(0.005)
@@ -66,7 +66,7 @@ def test_a_function_whose_calls_take_longer_is_found_and_its_neighbour_is_not() 
     growth = CallGrowth(profile)
     growth.start()
     profile.enable()
-    for _ in range(100):
+    for _ in range(64):
         longer()
         alike()
     profile.disable()

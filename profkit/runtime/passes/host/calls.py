@@ -196,7 +196,7 @@ class CallGrowth:
 
     def _run(self) -> None:
         pause = PAUSE
-        while self._on:
+        while True:
             sleep(pause)
             if not self._on:
                 return
