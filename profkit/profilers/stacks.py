@@ -125,6 +125,7 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
         for sample, inside in _samples(process, first):
             tally.add_import(sample)
             if marked and not inside:
+                tally.add_outside(sample)
                 continue
             tally.add(sample)
             numbers = table.stack(reversed(drawn_stack(sample.frames)))

@@ -396,6 +396,29 @@ def test_the_start_names_packages_of_a_region_whose_places_hold_no_import() -> N
     assert "start-up (not in the table): 4.00 s (import torch ~2.70 s, import numpy ~250 ms)" in repr(section)
 
 
+def test_the_start_names_lines_of_the_program_outside_of_its_region() -> None:
+    """A program waited two seconds before its region, and its start named `import [import system]`."""
+    imports = Profile("Imports", "s", 0.5, (Hotspot("[import system]", 0.3, 0.3),), kind="sampled-imports")
+    lines = (
+        Hotspot("<module>", 2.0, 2.0, file="/app/t.py", line=3),
+        Hotspot("f", 0.1, 0.1, file="/app/t.py", line=9),
+    )
+    outside = Profile("lines outside of regions", "s", 2.1, lines, kind="sampled-outside")
+    document = run(
+        None,
+        hot_spots=(CodeSpot(1.0, 3.0, "python", Place(function="step", file="/app/t.py", line=4)),),
+        profiles=(imports, outside),
+        readings=(median(0.3),),
+        time_split=TimeSplit(7.0, startup=4.0, steady=3.0),
+    )
+    account = make_account(document)
+    assert account is not None
+    assert [(row.where.line, row.seconds) for row in account.start] == [(3, 2.0)]
+    said = repr(account_section(document_with(account, document)))
+    assert "start-up (not in the table): 4.00 s (top level" in said
+    assert "t.py:3 ~2.00 s)" in said
+
+
 def median(seconds: float) -> Reading:
     scope = Scope("region", documents.timing().name)
     return Reading("time.median", seconds, "s", "measured", scope, Source("timing"))

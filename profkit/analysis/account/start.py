@@ -8,11 +8,11 @@ from itertools import islice
 from profkit.analysis.account.step_places import dispatching_lines, leads_from_step
 from profkit.analysis.evidence import evidence_of
 from profkit.analysis.hot_spots.rows import MIN_SHARE
-from profkit.core.types import Account, AccountRow, RunDocument
+from profkit.core.types import Account, AccountRow, Place, RunDocument
 
 MAX_PARTS = 3
 PART = 0.05  # of the start
-_IMPORTS = "sampled-imports"
+_IMPORTS, _OUTSIDE = "sampled-imports", "sampled-outside"
 
 
 def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ...]:
@@ -22,7 +22,10 @@ def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ..
     split = document.time_split
     if split is None or not split.startup or account.unit == "run":
         return ()
-    parts = _before_steps(document, account) if account.unit in ("step", "trace") else _imports(document)
+    if account.unit in ("step", "trace"):
+        parts = _before_steps(document, account)
+    else:
+        parts = iter(sorted((*_imports(document), *_lines(document)), key=lambda row: -row.seconds))
     known = (one for one in parts if PART * split.startup <= one.seconds <= split.startup)
     return tuple(islice(known, MAX_PARTS))
 
@@ -65,6 +68,14 @@ def _outside(document: RunDocument, account: Account) -> Iterator[AccountRow]:
 def _imports(document: RunDocument) -> Iterator[AccountRow]:
     """Yield the imported packages as a whole: the places are those of the region only."""
     profile = next((one for one in document.profiles if one.kind == _IMPORTS), None)
-    packages = [one for one in (profile.hotspots if profile is not None else ()) if "." not in one.function]
-    for one in sorted(packages, key=lambda package: -(package.total or 0.0)):
-        yield AccountRow("host", one.total or 0.0, what=one.function, estimated=True, does="import")
+    for one in profile.hotspots if profile is not None else ():
+        if "." not in one.function and not one.function.startswith("["):
+            yield AccountRow("host", one.total or 0.0, what=one.function, estimated=True, does="import")
+
+
+def _lines(document: RunDocument) -> Iterator[AccountRow]:
+    """Yield the program's own lines that ran outside of its regions."""
+    profile = next((one for one in document.profiles if one.kind == _OUTSIDE), None)
+    for one in profile.hotspots if profile is not None else ():
+        where = Place(function=one.function, file=one.file, line=one.line)
+        yield AccountRow("host", one.total or 0.0, where, estimated=True, does="python")

@@ -15,6 +15,7 @@ from profkit.analysis.stacks.merge import PYTHON
 from profkit.core.types import CodeLine, Frame, Hotspot, Profile, Variable
 
 MAX_FUNCTIONS, MAX_IMPORTS = 300, 60
+MAX_OUTSIDE = 10  # lines outside of regions
 MIN_SHARE = 0.0005  # of the whole: a function with less is left out
 TOP = 3  # lines and callers of each function
 MODULE = "<module>"
@@ -112,6 +113,7 @@ class PythonTally:
         self._functions: dict[Frame, _Function] = {}
         self._imports: dict[str, _Function] = {}
         self._files: dict[str, str | None] = {}
+        self._outside: dict[tuple[Frame, int], float] = defaultdict(float)
         self.cpu = self.wall = self.importing = 0.0
 
     def add(self, sample: PythonSample) -> None:
@@ -129,6 +131,17 @@ class PythonTally:
             function.callers[places[-2]] += sample.cpu
         for frame in {frame for frame, _ in places}:
             self._functions.setdefault(frame, _Function()).total += sample.cpu
+
+    def add_outside(self, sample: PythonSample) -> None:
+        """Count a sample of the main thread, outside of all regions, to the program's line that it is in.
+
+        What it imports is counted by `add_import`.
+        """
+        if not sample.first or None in sample.frames:
+            return
+        own = (place for place in reversed(sample.places) if is_users_code(place[0].file, place[0].function))
+        if (place := next(own, None)) is not None:
+            self._outside[place] += sample.wall
 
     def add_import(self, sample: PythonSample) -> None:
         """Count a sample to the modules that were being imported."""
@@ -184,6 +197,14 @@ class PythonTally:
             profiles.append(
                 Profile(title, "s", self.importing, tuple(imports[:MAX_IMPORTS]), "sampled-imports")
             )
+        if self._outside:
+            ordered = sorted(self._outside.items(), key=lambda item: -item[1])[:MAX_OUTSIDE]
+            rows = tuple(
+                Hotspot(frame.function, seconds, seconds, file=frame.file, line=line)
+                for (frame, line), seconds in ordered
+            )
+            seconds = sum(self._outside.values())
+            profiles.append(Profile("lines outside of regions", "s", seconds, rows, "sampled-outside"))
         return tuple(profiles)
 
     def _import(self, name: str, entry: _Function) -> Hotspot:

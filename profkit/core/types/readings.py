@@ -52,8 +52,9 @@ ProfileKind = Literal[
     "recompilations",  # functions that a compiler compiles again
     "padded-batches",  # lines that bring padding to a device: columns in which no row holds anything else
     "graph-breaks",  # lines at which torch.compile leaves a function, and why
-    # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both.
-    "sampled-functions", "sampled-imports", "sampled-threads",
+    # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both; lines of the program
+    # that ran outside of its regions, by wall time.
+    "sampled-functions", "sampled-imports", "sampled-threads", "sampled-outside",
 ]  # fmt: skip
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

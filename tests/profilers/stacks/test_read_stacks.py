@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.stacks.python_code import PythonSample, PythonTally
 from profkit.analysis.stacks.wall_time import THREAD, WAIT, is_wall_time
 from profkit.backends.source_lines import split_notes, with_source
 from profkit.core.errors import UnreadableReport
@@ -380,3 +381,17 @@ def test_a_run_says_what_of_threads_that_take_turns_no_sample_places(tmp_path: P
         path.write_text(json.dumps({**document, "turns": [1.0, unplaced]}) + "\n")
         said[unplaced] = [one.code for one in read_stacks(path).warnings if one.code.startswith("turns")]
     assert said == {0.9: ["turns-not-told-apart"], 0.2: []}
+
+
+def test_lines_of_the_program_outside_of_regions_are_added_up_without_imports_and_other_threads() -> None:
+    main, library = (
+        Frame("<module>", "", "/app/t.py", 1),
+        Frame("loads", "", "/usr/lib/python3.11/json/__init__.py", 1),
+    )
+    tally = PythonTally()
+    tally.add_outside(PythonSample((main, library), (3, 20), 1.0, 1.5, first=True))
+    tally.add_outside(PythonSample((main,), (3,), 0.5, 0.5, first=True))
+    tally.add_outside(PythonSample((main, None), (1, 0), 9.0, 9.0, first=True))
+    tally.add_outside(PythonSample((main,), (7,), 9.0, 9.0, first=False))
+    (profile,) = (one for one in tally.profiles({}) if one.kind == "sampled-outside")
+    assert [(one.file, one.line, one.total) for one in profile.hotspots] == [("/app/t.py", 3, 2.0)]
