@@ -151,8 +151,7 @@ def _decoder(kind: Any) -> _Decoder:
         return functools.partial(_decode_items, _decoder(arguments[0]), arguments[0] is float)
     if origin is not None and issubclass(origin, Mapping):
         return functools.partial(_decode_mapping, _decoder(arguments[1]))
-    # Not `is_dataclass`, which makes the methods of a class of which the document may hold no value.
-    if isinstance(kind, type) and any("__dataclass_fields__" in vars(base) for base in kind.__mro__):
+    if dataclasses.is_dataclass(kind):
         return functools.partial(_decode_fields, kind)
     return functools.partial(_decode_scalar, kind)
 
