@@ -40,7 +40,7 @@ from profkit.core.types import (
     SampledTime,
     Workload,
 )
-from profkit.profilers.perf.looks import Look
+from profkit.profilers.perf.look_records import Look
 from profkit.profilers.perf.registers import CodePlace, line_addresses, register_facts
 from profkit.profilers.perf.source_lines import Address, CodeAt
 

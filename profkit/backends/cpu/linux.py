@@ -37,7 +37,8 @@ from profkit.profilers.perf.command import (
     script_argv,
     switches_argv,
 )
-from profkit.profilers.perf.looks import looks_argv, mark_stops, read_looks
+from profkit.profilers.perf.look_records import mark_stops, read_looks
+from profkit.profilers.perf.looks import looks_argv
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines

@@ -7,7 +7,6 @@ only while it runs: no system call is interrupted.
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import ctypes
 import os
@@ -17,10 +16,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.core.files.regular import open_regular, read_start
+from profkit.core.files.regular import read_start
+from profkit.profilers.perf.look_records import MAX_LOOKS, ORDER, RECORD, REGISTERS
 
 _START = (
     f"import sys; sys.path[:1] = [sys.argv.pop(1)]; from {__name__} import main; sys.exit(main(sys.argv[1:]))"
@@ -29,20 +28,9 @@ _ROOT = str(Path(__file__).parents[3])
 _SEIZE, _INTERRUPT, _DETACH, _GETREGS, _GETFPREGS = 0x4206, 0x4207, 17, 12, 14
 _WALL = 0x40000000
 _FLOAT_BYTES, _MXCSR_AT, _XMM_AT = 512, 24, 160
-# user_regs_struct of sys/user.h
-_ORDER = (
-    *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
-    *("orig_rax", "rip", "cs", "eflags", "rsp"),
-)
-REGISTERS = tuple(
-    name for name in _ORDER if name.startswith("r")
-)  # general ones, and the instruction pointer
 _USER_REGS = 27 * 8
-_RECORD = struct.Struct(f"<IIddQ{len(REGISTERS)}Q256s")
 MAX_MAPS = 1 << 22  # bytes
 MAX_THREADS = 8  # that are looked at together
-MAX_LOOKS = 4000
-EARLY = 2e-4  # s that perf's clock may be before this one's
 SHORTEST, LOOKS = 0.004, 500  # seconds between looks, and how many there should be
 
 
@@ -53,37 +41,6 @@ def looks_argv(command: Sequence[str], program: str, output: Path, seconds: floa
     """
     apart = max(SHORTEST, seconds / LOOKS)
     return (sys.executable, "-c", _START, _ROOT, program, str(output), f"{apart:.4f}", "--", *command)
-
-
-@dataclass(frozen=True)
-class Look:
-    """The registers of a thread: `address` of its next instruction in the program's file, general and XMM ones.
-
-    The address is 0 where it runs other code. `begin` and `end` of its stop are seconds of CLOCK_MONOTONIC.
-    """
-
-    thread: int
-    begin: float
-    end: float
-    address: int
-    general: dict[str, int]
-    xmm: tuple[bytes, ...]  # 16 bytes each
-    mxcsr: int
-
-
-def read_looks(path: Path) -> list[Look]:
-    """Return the looks that a run of `looks_argv` left; none where it could not look."""
-    try:
-        data = read_start(path, MAX_LOOKS * _RECORD.size)
-    except OSError:
-        return []
-    looks = []
-    for at in range(0, len(data) - _RECORD.size + 1, _RECORD.size):
-        thread, mxcsr, begin, end, address, *values, xmm = _RECORD.unpack_from(data, at)
-        general = dict(zip(REGISTERS, values, strict=True))
-        parts = tuple(xmm[16 * n : 16 * n + 16] for n in range(16))
-        looks.append(Look(thread, begin, end, address, general, parts, mxcsr))
-    return looks
 
 
 class _Ptrace:
@@ -176,35 +133,14 @@ def _look(ptrace: _Ptrace, program: str, child: subprocess.Popen[bytes], output:
                 except (ProcessLookupError, ChildProcessError):
                     continue  # it has ended
                 end = time.monotonic()
-                values = dict(zip(_ORDER, struct.unpack_from(f"<{len(_ORDER)}Q", general), strict=True))
+                values = dict(zip(ORDER, struct.unpack_from(f"<{len(ORDER)}Q", general), strict=True))
                 low, high, base = code
                 address = values["rip"] - base if low <= values["rip"] < high else 0
                 mxcsr = struct.unpack_from("<I", floating, _MXCSR_AT)[0]
                 kept = [values[name] for name in REGISTERS]
                 xmm = floating[_XMM_AT : _XMM_AT + 256]
-                file.write(_RECORD.pack(thread, mxcsr, begin, end, address, *kept, xmm))
+                file.write(RECORD.pack(thread, mxcsr, begin, end, address, *kept, xmm))
                 written += 1
-
-
-def mark_stops(switches: Path, looks: Sequence[Look]) -> None:
-    """Mark the looks' own switches in perf's text as times without a processor: nothing was waited for."""
-    stops: dict[bytes, list[tuple[float, float]]] = {}
-    for look in looks:
-        stops.setdefault(b"%d" % look.thread, []).append((look.begin - EARLY, look.end))
-    if not stops:
-        return
-    marked = switches.with_suffix(".marked")
-    with open_regular(switches) as text, open(marked, "wb") as output:
-        for line in text:
-            numbers, at, *fields = line.split() if b" OUT" in line else (b"", b"")
-            of_thread = stops.get(numbers.partition(b"/")[2]) if fields[-1:] == [b"OUT"] else None
-            if of_thread is not None:
-                now = float(at.rstrip(b":"))
-                near = bisect.bisect(of_thread, (now, float("inf"))) - 1
-                if near >= 0 and now <= of_thread[near][1]:
-                    line = line.rstrip() + b" preempt\n"
-            output.write(line)
-    os.replace(marked, switches)
 
 
 def main(words: Sequence[str]) -> int:

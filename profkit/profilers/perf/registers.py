@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.types import RegisterFact
-from profkit.profilers.perf.looks import Look
+from profkit.profilers.perf.look_records import Look
 from profkit.profilers.valgrind.instructions import Elf, read_elf
 from profkit.profilers.valgrind.strides import LINE_BYTES, loops, steps_in, whole_register
 

@@ -11,7 +11,8 @@ import pytest
 
 from profkit.backends.source_lines import seen_in_registers
 from profkit.core.types import RegisterFact
-from profkit.profilers.perf.looks import Look, looks_argv, mark_stops, read_looks
+from profkit.profilers.perf.look_records import Look, mark_stops, read_looks
+from profkit.profilers.perf.looks import looks_argv
 
 PROGRAMS = Path(__file__).with_name("programs")
 SIZES = {
