@@ -92,6 +92,13 @@ def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
             continue
         file = with_slashes(one.file)
         below = max(share_below(spot, name, (file,)) for name in (last_name(one.function), kept.around))
+        if (
+            kept.around
+            and sampled is not None
+            and any("/sklearn/" in with_slashes(each.file) for each in spot.below)
+        ):
+            # Of a place few functions below are kept: all of its time is there, as nothing else calls it.
+            below = max(below, min(1.0, (one.total or 0.0) / max(sampled.total * spot.share, 1e-9)))
         counted = counted_function(document, kept.counted, kept.files)
         calls, different = (counted.calls or 0 if counted is not None else 0), likely_different(one.counters)
         # At least what was met again in looks at random; likely all calls but one for each argument.
