@@ -109,10 +109,10 @@ def test_results_of_several_kernels_as_one_are_left_out_and_told(tmp_path: Path)
     results = [*together, w.KernelResult("k", {TIME: 3.0}), w.TogetherResult({TIME: 1.0}, kind=8)]
     report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(results)))
     assert {(c.scope.kind, c.scope.name, c.value) for c in report.counters} == {("kernel", "k", 3.0)}
-    assert spoken_lines(report.warnings)[0].startswith("3 results of ranges or graphs left out")
+    assert spoken_lines(report.warnings)[0].startswith("left out: 3 results of ranges or graphs")
     report = read_ncu_rep(w.write(tmp_path / "alone.ncu-rep", w.simple(together)))
     assert (report.trace, report.counters) == (None, ())
-    assert spoken_lines(report.warnings)[0].startswith("2 results of ranges or graphs left out")
+    assert spoken_lines(report.warnings)[0].startswith("left out: 2 results of ranges or graphs")
 
 
 @pytest.mark.parametrize(

@@ -189,9 +189,9 @@ def test_operations_beyond_those_that_are_looked_at_are_told_and_cost_no_kernel(
     monkeypatch.setattr("profkit.profilers.torch_profiler.MAX_RANGES", 3)
     calls = [event("cpu_op", "aten::add", 100.0 * n - 1, 5.0, **{"Input Dims": [[8]]}) for n in range(1, 5)]
     few = read(trace(tmp_path, [*calls[:3], *ordinary()]))
-    assert not any("were looked at" in line for line in spoken_lines(few.warnings))
+    assert not any("were read" in line for line in spoken_lines(few.warnings))
     many = read(trace(tmp_path, [*calls, *ordinary()]))
-    (told,) = [line for line in spoken_lines(many.warnings) if "were looked at" in line]
+    (told,) = [line for line in spoken_lines(many.warnings) if "were read" in line]
     assert told.startswith("only the first 3 operations and ranges")
     assert many.trace is not None
     assert sum(one.launches for one in many.trace.kernels) == 4
