@@ -19,8 +19,8 @@ from profkit.runtime.passes.host.torch_state import DeviceMemory
 MIB = 1 << 20
 
 
-def device(held: list[int]) -> Any:
-    """A torch whose line 7 holds so many MiB at each look, and line 9 always one."""
+def device(held: list[int], *, in_one: bool = False) -> Any:
+    """A torch whose line 7 holds so many MiB at each look, in blocks that stay or `in_one`, and line 9 always one."""
 
     def block(line: int, size: int) -> dict[str, Any]:
         library = {"filename": "/lib/site-packages/torch/nn.py", "line": 1, "name": "forward"}
@@ -30,13 +30,17 @@ def device(held: list[int]) -> Any:
     looks = iter(held)
     now = {"held": 0}
 
+    def blocks() -> list[dict[str, Any]]:
+        grows = [now["held"]] if in_one else [1] * now["held"]
+        return [block(9, MIB), *(block(7, size * MIB) for size in grows)]
+
     def allocated() -> int:
         now["held"] = next(looks)
         return now["held"] * MIB
 
     memory = SimpleNamespace(
         _record_memory_history=lambda *_, **__: None,
-        _snapshot=lambda: {"segments": [{"blocks": [block(7, now["held"] * MIB), block(9, MIB)]}]},
+        _snapshot=lambda: {"segments": [{"address": 1 << 40, "blocks": blocks()}]},
     )
     cuda = SimpleNamespace(
         memory=memory, memory_allocated=allocated, is_current_stream_capturing=lambda: False
@@ -44,11 +48,13 @@ def device(held: list[int]) -> Any:
     return SimpleNamespace(cuda=cuda)
 
 
-def looked_at(held: list[int], monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
+def looked_at(
+    held: list[int], monkeypatch: pytest.MonkeyPatch, *, in_one: bool = False
+) -> list[list[object]]:
     clock = iter(range(0, 10_000, 5))
     monkeypatch.setattr(torch_state, "perf_counter", lambda: float(next(clock)))
     memory = DeviceMemory(lambda file: "site-packages" in file)
-    memory.begin(device(held))
+    memory.begin(device(held, in_one=in_one))
     for _ in held:
         memory.look_now_and_then()
     return memory.end()
@@ -77,6 +83,12 @@ def test_what_is_held_is_noted_at_times_that_grow_apart(monkeypatch: pytest.Monk
 
 def test_memory_that_comes_and_goes_is_no_growth(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked_at([10, 20, 30, 10, 20, 30], monkeypatch) == []
+
+
+def test_a_tensor_that_is_made_anew_and_larger_each_time_does_not_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert looked_at([10, 20, 30, 40, 50, 60], monkeypatch, in_one=True) == []
 
 
 def test_what_the_compiler_logs_is_read() -> None:
@@ -131,7 +143,7 @@ def test_what_the_companion_does_for_itself_is_no_place_of_the_program() -> None
 
 
 def test_what_held_the_memory_is_known_when_there_is_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch, observers = device([10]), list[Any]()
+    torch, observers = device([10], in_one=True), list[Any]()
     torch._C = SimpleNamespace(_cuda_attach_out_of_memory_observer=observers.append)
     torch.cuda.memory_reserved = lambda: 12 * MIB
     memory = DeviceMemory(lambda file: "site-packages" in file)

@@ -19,10 +19,17 @@ HELD_EVERY = 0.02  # seconds between two looks at how much memory is held
 MAX_HELD = 480  # looks that are kept; beyond it the interval is doubled
 LOOKS = 3  # at least, of which each found more
 MIN_STEP_BYTES, MIN_GROWTH_BYTES = 1 << 20, 16 << 20  # between two looks, and between the first and the last
+MIN_KEPT = 0.9  # of a line's bytes, from one look to the next: tensors that stay are the same ones
 MAX_BLOCKS = 200_000  # a look at more takes seconds
 MAX_ROWS = 10
 
 _Line = tuple[str, int, str]
+_Blocks = dict[int, int]  # the sizes of blocks by their addresses
+
+
+def _sizes(blocks: dict[_Line, _Blocks]) -> dict[_Line, tuple[int, int]]:
+    """Return the bytes and the number of blocks of each line."""
+    return {line: (sum(own.values()), len(own)) for line, own in blocks.items()}
 
 
 class DeviceMemory:
@@ -31,6 +38,8 @@ class DeviceMemory:
     def __init__(self, is_foreign: Callable[[str], bool]) -> None:
         self._is_foreign = is_foreign
         self._looks: list[tuple[float, dict[_Line, tuple[int, int]]]] = []
+        self._last_blocks: dict[_Line, _Blocks] = {}
+        self._given_back: set[_Line] = set()  # lines of which blocks went since: what grows is made anew
         self._held: list[int] = []  # bytes at each look
         self.course: list[list[float]] = []  # at some times: seconds, bytes that are allocated, and reserved
         self._every, self._next_held = HELD_EVERY, inf
@@ -73,7 +82,7 @@ class DeviceMemory:
             with suppress(Exception):
                 self._torch.cuda.memory._record_memory_history(None)
         rows: list[tuple[int, list[object]]] = []
-        for line in {line for _, held in self._looks for line in held}:
+        for line in {line for _, held in self._looks for line in held} - self._given_back:
             seen = [(when, *held.get(line, (0, 0))) for when, held in self._looks]
             while len(seen) > 1 and seen[0][1] == 0:
                 seen.pop(0)
@@ -102,29 +111,45 @@ class DeviceMemory:
         growing = all(after >= before + MIN_STEP_BYTES for before, after in itertools.pairwise(last))
         if len(last) < LOOKS or not growing:
             self._looks.clear()
+            self._last_blocks = {}
+            self._given_back.clear()
             return True
-        held = self._held_by_line()
-        blocks = sum(count for _, count in held.values())
+        blocks = self._blocks_by_line()
+        held = _sizes(blocks)
         held.pop(("", 0, ""), None)
+        self._note_given_back(blocks)
         self._looks.append((round(perf_counter() - self._begun, 3), held))
-        return blocks < MAX_BLOCKS
+        return sum(map(len, blocks.values())) < MAX_BLOCKS
 
-    def _held_by_line(self) -> dict[_Line, tuple[int, int]]:
-        """Return the bytes and blocks allocated now, by line; those without a line belong to the backward pass."""
-        held: dict[_Line, tuple[int, int]] = {}
+    def _note_given_back(self, blocks: dict[_Line, _Blocks]) -> None:
+        """Note the lines that no longer hold what they held at the last look.
+
+        The activations of a sequence that gets longer are larger at each look, too, but none of them stays.
+        """
+        for line, before in self._last_blocks.items():
+            now = blocks.get(line, {})
+            kept = sum(size for address, size in before.items() if now.get(address) == size)
+            if kept < MIN_KEPT * sum(before.values()):
+                self._given_back.add(line)
+        self._last_blocks = blocks
+
+    def _blocks_by_line(self) -> dict[_Line, _Blocks]:
+        """Return what is allocated now, by line; blocks without a line belong to the backward pass."""
+        held: dict[_Line, _Blocks] = {}
         for segment in self._torch.cuda.memory._snapshot()["segments"]:
+            address = segment["address"]
             for block in segment["blocks"]:
                 if block["state"].startswith("active"):
                     line = self._line_of(block.get("frames", ()))
-                    size, count = held.get(line, (0, 0))
-                    held[line] = (size + block.get("requested_size", block["size"]), count + 1)
+                    held.setdefault(line, {})[address] = block.get("requested_size", block["size"])
+                address += block["size"]  # blocks of a segment follow each other
         return held
 
     def _ran_out(self, _device: int, asked: int, _limit: int, _free: int) -> None:
         """Record what is held when torch runs out of memory; called before torch raises, so the last time counts."""
         with suppress(Exception):
             reserved = self._torch.cuda.memory_reserved()
-            rows = sorted(self._held_by_line().items(), key=lambda one: -one[1][0])
+            rows = sorted(_sizes(self._blocks_by_line()).items(), key=lambda line: -line[1][0])
             self.when_full = [[*line, *held, asked, reserved] for line, held in rows]
 
     def _line_of(self, frames: Any) -> _Line:
