@@ -19,6 +19,7 @@ from profkit.core.formatting import percent_text
 from profkit.core.tables import load_yaml
 from profkit.core.types import CodeLine, CodeSpot, Hotspot, Insight, LineCode, RunDocument
 
+USES = 3  # of what was made: from here on it pays to make it otherwise
 TABLE = Path(__file__).with_name("costly_functions.yaml")
 
 
@@ -45,6 +46,8 @@ class CostlyFunction:
     least: float = 0.3
     beside: str = ""
     unless: str = ""
+    together: bool = False
+    made: str = ""
 
     def is_meant(self, function: CodeLine) -> bool:
         """Return whether this is one of its functions; a name with a dot is that of a class and its method."""
@@ -65,6 +68,7 @@ class CostlyFunction:
             and (not self.loop or is_in_loop(document, spot))
             and (not self.again or _asks_the_same(spot, self.again))
             and (not self.also or _times(document, self.also) >= SEVERAL)
+            and (not self.made or _is_used_again(document, spot, self.made))
             and (not self.given or not _is_given(spot, text, self.given))
             and (not self.each or _seconds_of_each(spot) >= self.each)
             and (not self.elements or any(size >= self.elements for size in _sizes(spot, text)))
@@ -112,6 +116,12 @@ def _times(document: RunDocument, named: str) -> int:
     profile = profile_of(document, "own-time")
     counted = profile.hotspots if profile is not None else ()
     return max((one.calls or 0 for one in counted if re.search(named, _in_file(one))), default=0)
+
+
+def _is_used_again(document: RunDocument, spot: CodeSpot, makes: str) -> bool:
+    """Return whether what a line works on was made, by a function that was counted, once for several calls of it."""
+    calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
+    return calls >= SEVERAL and 0 < _times(document, makes) <= calls / USES
 
 
 def _in_file(function: CodeLine | Hotspot) -> str:
@@ -184,8 +194,9 @@ def _costliest(document: RunDocument, spot: CodeSpot, rows: Iterable[CostlyFunct
     for row, share, function in sorted(found, key=lambda one: -one[1]):
         if not row.fits(document, spot) or _is_rare(document, row, spot, function):
             continue
+        others = " and others of its kind" if row.together else ""
         proof = (
-            f"{percent_text(100 * share)} of this is in {function.function} below it; " if function else ""
+            f"{percent_text(100 * share)} of this is in {function.function}{others} below it; " if function else ""
         )
         return say(
             spot,
@@ -203,9 +214,11 @@ def _share_in(row: CostlyFunction, spot: CodeSpot) -> tuple[float, CodeLine | No
 
     A function in C has no samples of its own: the place's time is its, where the place calls nothing else.
     """
-    below = max((one for one in spot.below if row.file and row.is_meant(one)), key=_value, default=None)
+    meant = [one for one in spot.below if row.file and row.is_meant(one)]
+    below = max(meant, key=_value, default=None)
     if below is not None:
-        return (below.value, below) if below.value >= row.least else None
+        share = min(1.0, sum(map(_value, meant))) if row.together else below.value
+        return (share, below) if share >= row.least else None
     under = spot.under
     called = {name for name in called_names(spot) if name in row.calls}
     if called and (under is None or last_name(under.name) in map(last_name, called)):
