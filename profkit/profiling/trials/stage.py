@@ -28,9 +28,10 @@ MAX_TRIALS = 3
 # pairs decide about a program of 3 s.
 ASKED, ALL = (3.0, 30.0), (60.0, 600.0)
 DECIDING = 60.0  # seconds beyond these, where four pairs fit into them: of what was faster once
-# Unasked they get no more than what the passes left of the time of the run: mostly one run, which refutes a change or
-# says that it is worth `--try all`. Three runs of a program of half a second would decide nothing.
-UNASKED = (3.0, 5.0)
+# Unasked they get what the passes left of the time of the run, and one run in any case: it refutes most changes. Three
+# runs of a program of half a second would decide nothing, so 5 s are the least. A change that was faster in its one run
+# gets more: four pairs of a program of two seconds.
+UNASKED, UNASKED_DECIDING = (3.0, 5.0), 20.0
 MORE = "--try all"
 DEPTHS = ("standard", "full")  # at which trials are made unasked
 
@@ -56,8 +57,10 @@ def time_for(context: RunContext, trying: Trying, longest: float, left: float | 
     if left is None or (asked and context.budget is None):
         return TrialTime(together, DECIDING, asked)
     left = max(0.0, left)
+    if not asked:
+        return TrialTime(max(min(together, left), longest), UNASKED_DECIDING, asked)
     together = min(together, left)
-    return TrialTime(together, min(DECIDING, left - together) if asked else 0.0, asked)
+    return TrialTime(together, min(DECIDING, left - together), asked)
 
 
 def try_changes(
@@ -130,7 +133,7 @@ def _make_trials(
         seconds_left = max(0.0, deadline - time.monotonic())
         reason = Fact.of("trial-left-out", seconds=setting.longest, left=seconds_left)
         left_out = tuple(_left_out(experiment, reason) for experiment in waiting)
-        if not done:
+        if not done:  # a budget's end
             progress.note(f"try: skipped, {fact_text(reason)}")
             result = PassResult("try", None, "skipped", reason=reason, fix=MORE)
         update((*done, *left_out), result)

@@ -58,6 +58,8 @@ def trials_section(document: RunDocument) -> Detail | Section | None:
         Column("result", _result),
     ]
     lines = [line for trial in document.trials if (line := trial_line(trial)) is not None]
+    if left_out := [trial_title(trial) for trial in document.trials if trial.state == "left-out"]:
+        lines.append(f"not tried, no time was left: {', '.join(left_out)}; --try all tries them")
     table = Detail((data_table(columns, document.trials),))
     blocks = (ItemList(tuple(lines)), table) if lines else (table,)
     section = Section("Tried", blocks, anchor="tried")
@@ -75,8 +77,6 @@ def trial_line(trial: TriedChange) -> str | None:
         return f"{title}: {f'{_ratio(trial)} slower' if trial.pairs else 'slower in one run'}"
     if trial.state == "undecided":
         return f"{title}: not decided; --try all runs more pairs"
-    if trial.state == "left-out":
-        return f"{title}: not tried, no time was left; --try all tries it"
     if trial.state == "other-output":
         return f"{title}: faster, but the program prints something else"
     return None

@@ -34,7 +34,7 @@ from profkit.profiling.trials import stage
 from profkit.profiling.trials.experiment import TrialRun, TrialSetting
 from profkit.profiling.trials.hypotheses import Experiment
 from profkit.reporting.html import page
-from profkit.reporting.view import View
+from profkit.reporting.view import ItemList, Section, View
 from profkit.reporting.views.run_trials import trial_line, trials_section
 from tests import documents
 from tests.spoken import spoken
@@ -264,9 +264,9 @@ def timed(**more: object) -> RunContext:
 @pytest.mark.parametrize(
     ("context", "trying", "left", "time"),
     [
-        (timed(), "auto", 6.3, stage.TrialTime(6.3, 0.0, asked=False)),  # of a program of 5 s
-        (timed(), "auto", 40.0, stage.TrialTime(15.0, 0.0, asked=False)),  # three runs
-        (timed(), "auto", -4.0, stage.TrialTime(0.0, 0.0, asked=False)),
+        (timed(), "auto", 6.3, stage.TrialTime(6.3, 20.0, asked=False)),  # of a program of 5 s
+        (timed(), "auto", 40.0, stage.TrialTime(15.0, 20.0, asked=False)),  # three runs
+        (timed(), "auto", -4.0, stage.TrialTime(5.0, 20.0, asked=False)),  # one run in any case
         (timed(), "all", 6.3, stage.TrialTime(600.0, stage.DECIDING)),
         (timed(wanted=("timing", "try")), "auto", 6.3, stage.TrialTime(30.0, stage.DECIDING)),
         (timed(budget=90.0), "auto", 50.0, stage.TrialTime(30.0, 20.0)),
@@ -303,27 +303,20 @@ def carried_out(
     return told
 
 
-def test_what_no_time_was_left_for_is_said_with_the_option_that_tries_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("left", [-4.0, 2.0])
+def test_one_change_is_tried_however_little_time_is_left_and_the_others_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float
 ) -> None:
-    ((trials, result),) = carried_out(tmp_path, monkeypatch, 0.5)
-    assert [one.state for one in trials] == ["left-out", "left-out"]
-    assert (result.state, result.fix) == ("skipped", "--try all")
-    assert spoken(result.reason) == (
-        "one run takes about 1.00 s, but only 0.500 s are left for changes that nobody asked to try"
-    )
-    assert (
-        trial_line(trials[0]) == "collect garbage less often: not tried, no time was left; --try all tries it"
-    )
-    assert with_trials(replace(documents.empty(), trials=trials), (COLLECTING,)) == (COLLECTING,)
-
-
-def test_a_trial_that_was_made_stays_beside_those_that_no_time_was_left_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    *_, (trials, result) = carried_out(tmp_path, monkeypatch, 2.0)
+    *_, (trials, result) = carried_out(tmp_path, monkeypatch, left)
     assert [one.state for one in trials] == ["undecided", "left-out"]
     assert result.state == "finished"
+    assert spoken(trials[1].reason).startswith("one run takes about 1.00 s, but only ")
+    section = trials_section(replace(documents.empty(), trials=trials))
+    assert isinstance(section, Section)
+    assert isinstance(section.blocks[0], ItemList)
+    assert section.blocks[0].items[-1] == (
+        "not tried, no time was left: write output in larger pieces; --try all tries them"
+    )
     # One run that was faster is no gain.
     assert with_trials(replace(documents.empty(), trials=trials), (COLLECTING,)) == (COLLECTING,)
 

@@ -196,7 +196,9 @@ def _costliest(document: RunDocument, spot: CodeSpot, rows: Iterable[CostlyFunct
             continue
         others = " and others of its kind" if row.together else ""
         proof = (
-            f"{percent_text(100 * share)} of this is in {function.function}{others} below it; " if function else ""
+            f"{percent_text(100 * share)} of this is in {function.function}{others} below it; "
+            if function
+            else ""
         )
         return say(
             spot,
