@@ -196,7 +196,7 @@ class CommunicationSums:
     def summed(self, every: dict[int, Idle]) -> Communication | None:
         """Return the communication as means over the devices that ran NCCL; None where none did.
 
-        `every` holds by device what all of its kernels did, which tells how much of NCCL's time no other kernel
+        `every` holds by device what all of its kernels did, which gives the part of NCCL's time that no other kernel
         overlapped.
         """
         if not self._nccl:
@@ -214,9 +214,9 @@ class CommunicationSums:
             waits = waiting[number] * seconds if waiting is not None else None
             each.append(DeviceCommunication(device, seconds, exposed, waits))
         return Communication(
-            fmean(one.seconds for one in each),
-            fmean(one.exposed for one in each),
-            fmean(one.waiting or 0.0 for one in each) if waiting is not None else None,
+            fmean(communication.seconds for communication in each),
+            fmean(communication.exposed for communication in each),
+            fmean(communication.waiting or 0.0 for communication in each) if waiting is not None else None,
             calls=max(part.shape[1] for part in calls),
             kernel=self._table[max(spent, key=lambda what: spent[what].total)].name,
             devices=len(devices),

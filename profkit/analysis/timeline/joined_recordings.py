@@ -68,8 +68,8 @@ def _together(times: Sequence[KernelTime]) -> KernelTime:
         if time.operation is not None:
             backward = plain_operation(time.backward_of) if time.backward_of is not None else None
             operations[plain_operation(time.operation), backward] += time.operation_launches
-        for one in time.lines:
-            lines[one.file, one.line, one.function] += one.launches
+        for gpu_line in time.lines:
+            lines[gpu_line.file, gpu_line.line, gpu_line.function] += gpu_line.launches
     (operation, backward), most = next(iter(operations.most_common(1)), ((None, None), 0))
     file, line, function = next((place for place, _ in lines.most_common(1)), (None, None, None))
     return replace(
@@ -96,7 +96,7 @@ def with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     if launched is None or time.operation is not None:
         return time
     share = time.launches / launched.launches if launched.launches else 0.0
-    lines = tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines)
+    lines = tuple(replace(line, launches=round(share * line.launches)) for line in launched.lines)
     most = round(share * launched.operation_launches)
     copied = {name: getattr(launched, name) for name in _COPIED}
     return replace(time, **copied, operation_launches=most, lines=lines)
@@ -111,9 +111,9 @@ def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, 
     if trace is None or not lines:
         return trace
     known: dict[tuple[str, str | None], set[SourceLine]] = {}
-    for kernel, module, one in lines:
+    for kernel, module, source in lines:
         for key in ((kernel, module), (kernel, None)):
-            known.setdefault(key, set()).add((one.file, one.line, one.function))
+            known.setdefault(key, set()).add((source.file, source.line, source.function))
 
     def lined(time: KernelTime) -> KernelTime:
         module = next((found[1] for name in time.ranges if (found := MODULE.search(name))), None)

@@ -86,8 +86,8 @@ class Durations:
         return keys, np.bincount(where, weights=counts).astype(np.int64)
 
 
-MAX_ORDER = 2048  # launches whose order is told
-MAX_SEQUENCE = 1 << 14  # launches of one device that are held against the schedules of programs
+MAX_ORDER = 2048  # launches whose order is reported
+MAX_SEQUENCE = 1 << 14  # launches of one device that are compared with the schedules of programs
 MAX_SETUP = 1024  # configurations that were launched in the set-up alone
 
 
@@ -171,7 +171,7 @@ class KernelSums:
                 )
                 for number in counted
             ),
-            launches=sum(one.counted for one in sums.values()),
+            launches=sum(durations.counted for durations in sums.values()),
             setup_seconds=None if self._setup is None else self._setup / 1e9,
             order=tuple(places[number] for number in self._order),
             setup=tuple(
@@ -227,7 +227,7 @@ class HostOperations:
         self._origins, self._windows = origins, windows
         self._driver_steps: dict[
             tuple[int, int], set[int]
-        ] = {}  # of each thread the steps in which the driver was asked
+        ] = {}  # of each thread the steps in which the driver was called
 
     def add_calls(self, rows: Any) -> None:
         """Note in which operations the driver was called (columns CALL)."""
@@ -257,7 +257,7 @@ class HostOperations:
                 seconds = known.seconds + float(spent[step]) / 1e9
                 sums[line, operation] = ApiCall(operation, known.calls + 1, seconds)
         ranked = sorted(sums.items(), key=lambda item: item[1].seconds)
-        return {line: one for (line, _), one in ranked}
+        return {line: call for (line, _), call in ranked}
 
 
 class LineSums:
@@ -343,7 +343,7 @@ class LineSums:
     def _line(self, line: SourceLine, calls: int, spent: float) -> GpuLine:
         copies = self._copies.get(line, TransferSums())
         transfers = copies.summed(self._tables.transfers)
-        sent = sum(one.count for one in transfers if one.kind == _TO_DEVICE)
+        sent = sum(transfer.count for transfer in transfers if transfer.kind == _TO_DEVICE)
         launches, working = self._kernels.get(line, (0, 0.0))
         alone = max(0, self._waits[line] - sent)
         return GpuLine(*line, calls, spent / 1e9, int(launches), working / 1e9, alone, transfers)

@@ -86,7 +86,7 @@ class Marks:
         if len(firsts) == len(self):
             return self
         group = np.repeat(np.arange(len(firsts)), np.diff(np.r_[firsts, len(self)]))
-        # The longest of each group comes first in it, so that it is the one that is met first.
+        # The longest of each group comes first in it, so that it is met first.
         longest = np.lexsort((self.start - self.end, group))[firsts]
         return Marks(
             self.start[firsts],
@@ -119,18 +119,18 @@ def bounded_lanes(
     Return the lanes in their order, below which length in ns marks were merged (0: none were), how many things
     have no mark of their own for it, and how many lanes were left out. `span` is the timeline's length in ns.
     """
-    found = [one for one in lanes if len(one.marks)]
+    found = [lane for lane in lanes if len(lane.marks)]
     # Of too many lanes those with least time go: of a hundred streams most have a kernel or two.
-    kept = sorted(found, key=lambda one: -int(one.marks.busy.sum()))[:MAX_LANES]
-    kept.sort(key=lambda one: one.rank)
+    kept = sorted(found, key=lambda lane: -int(lane.marks.busy.sum()))[:MAX_LANES]
+    kept.sort(key=lambda lane: lane.rank)
     shortest, merged = 0.0, kept
-    while sum(len(one.marks) for one in merged) > most:
+    while sum(len(lane.marks) for lane in merged) > most:
         shortest = max(_COARSER * shortest, span / FINE)
-        merged = [replace(one, marks=one.marks.merged(shortest)) for one in kept]
+        merged = [replace(lane, marks=lane.marks.merged(shortest)) for lane in kept]
         if shortest > span:  # even one mark in each lane would be too many, or nothing is short
-            merged = [replace(one, marks=_longest(one.marks, most // len(kept))) for one in merged]
+            merged = [replace(lane, marks=_longest(lane.marks, most // len(kept))) for lane in merged]
             break
-    several = sum(int((one.marks.count - 1).sum()) for one in merged)
+    several = sum(int((lane.marks.count - 1).sum()) for lane in merged)
     return merged, shortest if several else 0.0, several, len(found) - len(kept)
 
 
@@ -142,17 +142,17 @@ def _longest(marks: Marks, most: int) -> Marks:
     return marks.rows(np.sort(np.argsort(marks.start - marks.end, kind="stable")[:most]))
 
 
-def finished_lane(one: LaneMarks, begin: int, end: int, label: Callable[[int], int]) -> Lane:
+def finished_lane(lane_marks: LaneMarks, begin: int, end: int, label: Callable[[int], int]) -> Lane:
     """Return the lane with its marks cut to `begin` and `end` (ns); `label` maps to the final label numbers."""
     import numpy as np
 
-    marks = one.marks
+    marks = lane_marks.marks
     start = np.clip(marks.start, begin, end)
     length = np.clip(marks.end, begin, end) - start
     several = bool((marks.count > 1).any())
     numbers = {what: label(what) for what in np.unique(marks.what).tolist()}
     return replace(
-        one.lane,
+        lane_marks.lane,
         starts=tuple((start - begin).tolist()),
         lengths=tuple(length.tolist()),
         labels=tuple(numbers[what] for what in marks.what.tolist()),

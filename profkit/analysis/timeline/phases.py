@@ -1,7 +1,7 @@
 """Loops of a program that follow one another: training, then evaluation. Pure functions on numbers.
 
-Two loops that take turns are one workload, as training with an evaluation after each epoch is. Where one is over
-before the other begins, a step of both together would be a step of neither: the longer one counts, the other is told.
+Two loops that take turns are one workload, as training with an evaluation after each epoch is. Where one ends before
+the other begins, a step of both together would be a step of neither: the longer one counts, and the other is reported.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def _alike(
     iterations = [_Iteration.of(sequence, run, clues) for run in runs]
     working = [number for number, iteration in enumerate(iterations) if not iteration.tunes]
     for number in sorted(working, key=lambda at: -spent[at]):
-        group = next((one for one in groups if iterations[one[0]].is_like(iterations[number])), None)
+        group = next(
+            (members for members in groups if iterations[members[0]].is_like(iterations[number])), None
+        )
         if group is None:
             groups.append([number])
         else:

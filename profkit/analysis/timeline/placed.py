@@ -15,7 +15,7 @@ _PLACES = (
     "line",
     "operation",
     "range",
-)  # kinds of lanes that tell where the host is, the most exact one first
+)  # kinds of lanes that show where the host is, the most exact first
 
 
 def placed_timeline(timeline: Timeline | None, kernels: Iterable[KernelTime]) -> Timeline | None:
@@ -33,7 +33,7 @@ def placed_timeline(timeline: Timeline | None, kernels: Iterable[KernelTime]) ->
         for label in labels:  # equal ones have one place now
             table.number(label)
         numbers = [table.number(label) for label in labels]
-        lanes = tuple(replace(lane, labels=tuple(numbers[one] for one in lane.labels)) for lane in lanes)
+        lanes = tuple(replace(lane, labels=tuple(numbers[label] for label in lane.labels)) for lane in lanes)
         lanes = tuple(_with_lines(lanes, table))
         labels = table.table
     return placed_idle(replace(timeline, labels=tuple(labels), lanes=lanes))
@@ -92,13 +92,15 @@ def placed_idle(timeline: Timeline) -> Timeline:
     for label in timeline.labels:
         table.number(label)
     numbers = [table.number(label) for label in timeline.labels]
-    lanes = [replace(lane, labels=tuple(numbers[one] for one in lane.labels)) for lane in timeline.lanes]
+    lanes = [replace(lane, labels=tuple(numbers[label] for label in lane.labels)) for lane in timeline.lanes]
     for place, lane in enumerate(lanes):
         if lane.kind != "idle":
             continue
-        hosts = [one for one in lanes if one.process == lane.process]
-        calls = [one for one in hosts if one.kind == "calls"]
-        where = next((found for kind in _PLACES if (found := [one for one in hosts if one.kind == kind])), [])
+        hosts = [other for other in lanes if other.process == lane.process]
+        calls = [other for other in hosts if other.kind == "calls"]
+        where = next(
+            (found for kind in _PLACES if (found := [other for other in hosts if other.kind == kind])), []
+        )
         marks = zip(lane.starts, lane.lengths, lane.labels, strict=True)
         labels = tuple(
             table.number(_idle_label(table.table[number], start, start + length, where, calls, table.table))
@@ -141,4 +143,4 @@ def _longest_in(lanes: Sequence[Lane], start: int, end: int) -> tuple[int, int] 
             if overlap > 0:
                 most[lane.labels[at]] = most.get(lane.labels[at], 0) + overlap
             at += 1
-    return max(most.items(), key=lambda one: one[1]) if most else None
+    return max(most.items(), key=lambda item: item[1]) if most else None

@@ -105,10 +105,10 @@ def growing_rows(origins: Sequence[LaunchOrigin]) -> dict[SourceLine, tuple[int,
     order in which they were first seen.
     """
     rows: dict[tuple[SourceLine, str], list[int]] = {}
-    for one in origins:
-        found = _WEIGHTED.match(one.operation or "") if one.backward_of is None else None
-        if found is not None and one.line is not None:
-            rows.setdefault((one.line, found[2]), []).append(int(found[1]))
+    for origin in origins:
+        found = _WEIGHTED.match(origin.operation or "") if origin.backward_of is None else None
+        if found is not None and origin.line is not None:
+            rows.setdefault((origin.line, found[2]), []).append(int(found[1]))
     growing = {}
     for (line, _), sizes in rows.items():
         steps = {after - before for before, after in itertools.pairwise(sizes[-MIN_SIZES:])}

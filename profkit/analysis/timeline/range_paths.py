@@ -9,7 +9,7 @@ from profkit.analysis.timeline.range_names import is_region, range_meaning
 from profkit.analysis.timeline.records import Range
 
 MAX_OPEN = 128  # ranges that are open at once; those that begin within so many are in no path
-MAX_PATHS = 1 << 16  # distinct sets of names that are told apart; what comes later is in none
+MAX_PATHS = 1 << 16  # distinct sets of names that are distinguished; what comes later is in none
 
 
 class RangePaths:

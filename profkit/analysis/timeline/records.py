@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 else:
     Columns: TypeAlias = Any
 
-# One thing that a device did, times in ns. `key` joins it with the call that asked for it. `launch` (when that call
+# One thing that a device did, times in ns. `key` joins it with the call that caused it. `launch` (when that call
 # began), `call` (how long it took) and `thread` (which made it) are -1 until `launches.PendingCalls` fills them in, or
 # if there is none. `what` is the number of a configuration (kernel) or of a kind of transfer, by `kind`. `stream`
-# is -1 where it was not told.
+# is -1 where it is not known.
 ACTIVITY = [
     ("start", "i8"),
     ("end", "i8"),
@@ -44,7 +44,7 @@ CALL = [("start", "i8"), ("end", "i8"), ("key", "i8"), ("name", "i4"), ("thread"
 
 KERNEL, TRANSFER, GRAPH = 0, 1, 2  # kinds of activity; GRAPH is a CUDA graph that was traced as a whole
 MAX_CONFIGURATIONS = 1 << 17  # kept apart; a trace of more has shapes that never come again
-OTHER = "[more launch configurations]"  # and these are one
+OTHER = "[more launch configurations]"  # all of these share this name
 
 
 @dataclass(frozen=True)

@@ -83,8 +83,8 @@ def choose_part(
     inner = _repeated_inside(order, windows, filling) if steady is None and windows.marked else None
     if windows.marked and windows.bounds != (EVER,) and inner is None:
         entries = [_entry(launches, *bound) for bound in windows.bounds]
-        found = _median([one for one in entries if one is not None])
-        name = next((one.name for one in ranges if is_region(one.name, one.domain)), "")
+        found = _median([entry for entry in entries if entry is not None])
+        name = next((range_.name for range_ in ranges if is_region(range_.name, range_.domain)), "")
         if found is not None:
             return ShownPart("region", *found, of=len(windows.bounds), name=name)
     steady = steady or inner
@@ -134,7 +134,8 @@ def _steps(order: Any, steady: SteadyPart, launches: Launches) -> list[tuple[int
     alike = [
         at
         for at in firsts
-        if len(one := order.sequence[at : at + period]) == len(usual) and (one == usual).all()
+        if len(launches_of_step := order.sequence[at : at + period]) == len(usual)
+        and (launches_of_step == usual).all()
     ]
     steps = []
     for at in alike if len(alike) >= MIN_REPEATS else firsts:
@@ -150,5 +151,5 @@ def _steps(order: Any, steady: SteadyPart, launches: Launches) -> list[tuple[int
 
 
 def _median(found: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    ranked = sorted(found, key=lambda one: one[1] - one[0])
+    ranked = sorted(found, key=lambda span: span[1] - span[0])
     return ranked[len(ranked) // 2] if ranked else None

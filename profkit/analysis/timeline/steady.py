@@ -376,7 +376,7 @@ def _stretch(sequence: Any, first: int, last: int, main: Repetition) -> tuple[in
 def trial_runs(kinds: Sequence[frozenset[int]]) -> set[int]:
     """Return the numbers of the runs that are an autotuner's trials, by the configurations of each run.
 
-    A trial is one kernel over and over, other candidates come beside it, and one of them is used in a later run:
+    A trial is one kernel over and over, other candidates alternate with it, and one of them is used in a later run:
     the winner. Without a winner it is a sweep over sizes, which is a workload.
     """
     trials: set[int] = set()

@@ -66,7 +66,7 @@ class _Record:
         self._wanted: Any = None  # keys of those
         self._host: dict[int, HostTime] = {}
         self._launched: dict[int, int] = {}  # key of a call -> number of the label of what it launched
-        self._copied: dict[int, int] = {}  # key of a call -> when the copy that it asked for ended
+        self._copied: dict[int, int] = {}  # key of a call -> when the copy that it started ended
         self._ends: tuple[int, int] = (part.begin, part.end)  # of the whole recording
         self._busy: dict[tuple[int, int], list[Marks]] = {}
         self._ranges = _ranges_in(recording, part)
@@ -205,10 +205,12 @@ class _Record:
         """Return the timeline, with bounded lanes and marks; None where no kernel and no copy ran in it."""
         lanes = [*self._device_lanes(), *self._host_lanes()]
         kept, shortest, merged, left_out = bounded_lanes(lanes, self._span)
-        if not any(one.lane.kind in ("kernels", "copies") for one in kept):
+        if not any(lane_marks.lane.kind in ("kernels", "copies") for lane_marks in kept):
             return None
         part = self._part
-        finished = [finished_lane(one, part.begin, part.end, self._label_of(one)) for one in kept]
+        finished = [
+            finished_lane(lane_marks, part.begin, part.end, self._label_of(lane_marks)) for lane_marks in kept
+        ]
         used = sorted({number for lane in finished for number in lane.labels})
         place = {number: at for at, number in enumerate(used)}
         first, last = self._ends
@@ -218,7 +220,7 @@ class _Record:
             self._span / 1e9,
             (last - first) / 1e9,
             tuple(self._labels.table[number] for number in used),
-            tuple(replace(lane, labels=tuple(place[one] for one in lane.labels)) for lane in finished),
+            tuple(replace(lane, labels=tuple(place[label] for label in lane.labels)) for lane in finished),
             tuple(self._activity()),
             part.of,
             part.name,
@@ -293,8 +295,8 @@ class _Record:
             label = replace(what, kind=label.kind, name=label.name, what=what.name)
         return self._labels.number(label)
 
-    def _label_of(self, one: LaneMarks) -> Callable[[int], int]:
-        if one.lane.kind != "idle":
+    def _label_of(self, lane_marks: LaneMarks) -> Callable[[int], int]:
+        if lane_marks.lane.kind != "idle":
             return lambda number: number
         return lambda kind: self._labels.number(MarkLabel(_IDLE_KINDS[kind], ""))
 
@@ -373,30 +375,32 @@ def _ranges_in(recording: Recording, part: ShownPart) -> dict[_Key, list[tuple[i
     found: dict[_Key, list[tuple[int, int, MarkLabel]]] = {}
     reached: dict[_Key, int] = {}
     touching = [
-        one
-        for one in (*recording.ranges, *recording.operations)
-        if one.start < part.end and (one.end is None or one.end > part.begin)
+        range_
+        for range_ in (*recording.ranges, *recording.operations)
+        if range_.start < part.end and (range_.end is None or range_.end > part.begin)
     ]
-    touching.sort(key=lambda one: (one.start, -(one.end or part.end)))
-    for one in touching:
-        end = min(part.end, one.end if one.end is not None else part.end)
-        label = _range_label(one)
-        key = one.process, one.thread, label.kind
+    touching.sort(key=lambda range_: (range_.start, -(range_.end or part.end)))
+    for range_ in touching:
+        end = min(part.end, range_.end if range_.end is not None else part.end)
+        label = _range_label(range_)
+        key = range_.process, range_.thread, label.kind
         if end <= reached.get(key, part.begin) or len(found.get(key, ())) >= MAX_RANGES:
             continue
         reached[key] = end
-        found.setdefault(key, []).append((one.start, end, label))
+        found.setdefault(key, []).append((range_.start, end, label))
     lined = {key[0] for key in found if key[2] == "line"}
     return {key: entries for key, entries in found.items() if key[2] != "operation" or key[0] not in lined}
 
 
-def _range_label(one: Range) -> MarkLabel:
-    meaning = range_meaning(one.name, one.domain)
+def _range_label(range_: Range) -> MarkLabel:
+    meaning = range_meaning(range_.name, range_.domain)
     if meaning.line is not None:
         return line_label(meaning.line)
     if meaning.operation is not None:
         return MarkLabel("operation", meaning.key[0][:LONGEST_NAME])
-    name = region_name(one.name, one.domain)[0] if is_region(one.name, one.domain) else one.name
+    name = (
+        region_name(range_.name, range_.domain)[0] if is_region(range_.name, range_.domain) else range_.name
+    )
     module = MODULE.search(name)
     name = module[1] if module is not None else name
     return MarkLabel("range", name[:LONGEST_NAME])

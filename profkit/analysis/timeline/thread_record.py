@@ -48,8 +48,8 @@ class ThreadRecord:
     @property
     def weight(self) -> tuple[float, float]:
         """Return the seconds in which it ran, then all of its seconds: most first, where lanes are too many."""
-        ran = sum(one.seconds for one in self.stretches if one.label.kind in RUNNING)
-        return ran, sum(one.seconds for one in self.stretches)
+        ran = sum(stretch.seconds for stretch in self.stretches if stretch.label.kind in RUNNING)
+        return ran, sum(stretch.seconds for stretch in self.stretches)
 
 
 def threads_timeline(
@@ -59,15 +59,15 @@ def threads_timeline(
 
     Parts are made longer until all lanes together have at most MAX_MARKS marks, or a run has FEWEST parts.
     """
-    found = [one for one in records if one.stretches]
+    found = [record for record in records if record.stretches]
     if not found or seconds <= 0:
         return None
-    chosen = sorted(found, key=lambda one: one.weight, reverse=True)[:MAX_LANES]
-    kept = [one for one in found if any(one is other for other in chosen)]
+    chosen = sorted(found, key=lambda record: record.weight, reverse=True)[:MAX_LANES]
+    kept = [record for record in found if any(record is other for other in chosen)]
     parts = max(FEWEST, min(PARTS, MAX_MARKS // len(kept)))
     while True:
         labels = LabelTable()
-        lanes = [_lane(one, seconds / parts, parts, labels) for one in kept]
+        lanes = [_lane(record, seconds / parts, parts, labels) for record in kept]
         if sum(len(lane.starts) for lane in lanes) <= MAX_MARKS or parts <= FEWEST:
             break
         parts = max(FEWEST, parts * 2 // 3)
@@ -88,9 +88,9 @@ def threads_timeline(
 def _lane(record: ThreadRecord, width: float, parts: int, labels: LabelTable) -> Lane:
     """Split each part of the run by what was done in it, and join what goes on from one part to the next."""
     sums: list[dict[Place, float]] = [{} for _ in range(parts)]
-    for one in record.stretches:
-        for part, share in _spread(one, width, parts):
-            sums[part][one.label] = sums[part].get(one.label, 0.0) + share
+    for stretch in record.stretches:
+        for part, share in _spread(stretch, width, parts):
+            sums[part][stretch.label] = sums[part].get(stretch.label, 0.0) + share
     starts: list[int] = []
     ends: list[int] = []
     numbers: list[int] = []
@@ -118,14 +118,14 @@ def _lane(record: ThreadRecord, width: float, parts: int, labels: LabelTable) ->
     )
 
 
-def _spread(one: Stretch, width: float, parts: int) -> Iterator[tuple[int, float]]:
+def _spread(stretch: Stretch, width: float, parts: int) -> Iterator[tuple[int, float]]:
     """Yield the parts that a stretch overlaps and its seconds in each, spread evenly."""
-    length = max(one.end - one.begin, 1e-9)
-    first = min(parts - 1, max(0, int(one.begin / width)))
-    for part in range(first, min(parts, int(one.end / width) + 1)):
-        overlap = min(one.end, (part + 1) * width) - max(one.begin, part * width)
+    length = max(stretch.end - stretch.begin, 1e-9)
+    first = min(parts - 1, max(0, int(stretch.begin / width)))
+    for part in range(first, min(parts, int(stretch.end / width) + 1)):
+        overlap = min(stretch.end, (part + 1) * width) - max(stretch.begin, part * width)
         if overlap > 0:
-            yield part, min(one.seconds, length) * overlap / length
+            yield part, min(stretch.seconds, length) * overlap / length
 
 
 def _by_kind(done: Mapping[Place, float]) -> list[tuple[Place, float]]:
@@ -145,13 +145,13 @@ def _strip(
 ) -> Iterator[ActivityBins]:
     """Yield the share in % of each part of the run in which a process ran, at most 100 for several threads."""
     width = seconds / STRIP
-    for process in sorted({one.process for one in records}):
+    for process in sorted({entry.process for entry in records}):
         spent = [0.0] * STRIP
         for record in records:
-            for one in record.stretches if record.process == process and record.kind == "thread" else ():
-                if one.label.kind in RUNNING:
-                    for part, share in _spread(one, width, STRIP):
+            for stretch in record.stretches if record.process == process and record.kind == "thread" else ():
+                if stretch.label.kind in RUNNING:
+                    for part, share in _spread(stretch, width, STRIP):
                         spent[part] += share
-        shares = tuple(min(100, round(100 * one / width)) for one in spent)
+        shares = tuple(min(100, round(100 * ran / width)) for ran in spent)
         name = processes[process] if process < len(processes) else ""
         yield ActivityBins(shares, process, name=name)

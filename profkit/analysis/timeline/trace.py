@@ -168,7 +168,11 @@ def _part_that_counts(
     if not len(order.sequence):
         return whole, None, (), ()
     # Lines of the program are written in the first part of a run alone: half of them have to be in what counts.
-    lines = [one.start for one in recording.ranges if range_meaning(one.name, one.domain).line is not None]
+    lines = [
+        range_.start
+        for range_ in recording.ranges
+        if range_meaning(range_.name, range_.domain).line is not None
+    ]
     latest = lines[len(lines) // 2] if lines else EVER[1]
     loads = np.searchsorted(order.times, [start for start, _ in loading.moments if start <= latest])
     programs = launched_programs(recording.ranges, order.times)
@@ -213,7 +217,11 @@ def _without_compiling(
     There are at least SELDOM steps for each compilation then.
     """
     begin, end = bounds
-    inside = [one for one in merge_intervals(recording.compiling) if begin < one[0] and one[1] < end]
+    inside = [
+        interval
+        for interval in merge_intervals(recording.compiling)
+        if begin < interval[0] and interval[1] < end
+    ]
     if not inside or SELDOM * len(inside) > steady.repeats:
         return (bounds,)
     begins, ends = [begin, *(until + 1 for _, until in inside)], [*(since - 1 for since, _ in inside), end]
@@ -235,10 +243,10 @@ def launched_programs(ranges: Sequence[Range], times: Any) -> Any:
     """
     import numpy as np
 
-    named = [(one, MODULE.search(one.name)) for one in ranges if "hlo_module" in one.name]
+    named = [(range_, MODULE.search(range_.name)) for range_ in ranges if "hlo_module" in range_.name]
     entries = sorted(
-        (one.start, one.end if one.end is not None else EVER[1], module[1])
-        for one, module in named
+        (range_.start, range_.end if range_.end is not None else EVER[1], module[1])
+        for range_, module in named
         if module is not None
     )
     if not entries:
@@ -312,8 +320,8 @@ def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[Fact]
         yield Fact.of("loaded-code", count=int(inside.sum()), seconds=float(took[inside].sum()) / 1e9)
 
 
-# Calls that are kept while what they asked for has not been seen. A device queue holds about a thousand launches, so
-# this is hundreds of full queues.
+# Calls that are kept while the work that they started has not been seen. A device queue holds about a thousand
+# launches, so this is hundreds of full queues.
 MAX_KEPT = 1 << 18
 
 
@@ -493,8 +501,12 @@ def bounds_with_copies(activities: Spool, order: LaunchOrder, steady: SteadyPart
     def between(begin: int, end: int) -> slice:
         return slice(*when.searchsorted([begin + 1, end]).tolist())
 
-    lead, one, trail = between(before, first), between(times[middle - 1], times[middle]), between(last, after)
-    left = Counter(kinds[one].tolist())
+    lead, copies, trail = (
+        between(before, first),
+        between(times[middle - 1], times[middle]),
+        between(last, after),
+    )
+    left = Counter(kinds[copies].tolist())
     begins = _take_while_left(zip(when[lead][::-1], kinds[lead][::-1], strict=True), left)
     ends = _take_while_left(zip(when[trail], kinds[trail], strict=True), left)
     return min([first, *begins]), max([last, *ends])

@@ -66,9 +66,9 @@ class WorkSums:
         for number, what, count, ns in zip(
             first.tolist(), second.tolist(), counts.tolist(), spent.tolist(), strict=True
         ):
-            one = self._sums.setdefault(number, _Sum())
-            one.launches[what] += count
-            one.spent[what] += int(ns)
+            sums = self._sums.setdefault(number, _Sum())
+            sums.launches[what] += count
+            sums.spent[what] += int(ns)
         numbers, calls, _, _ = distinct_pairs(origin, call)
         starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
         for number, entered in zip(numbers[starts].tolist(), np.split(calls, starts[1:]), strict=True):
@@ -80,7 +80,7 @@ class WorkSums:
         Calls that need the same work and differ only in a value are one row.
         """
         rows: dict[_Row, _Sum] = {}
-        for number, one in self._sums.items():
+        for number, sums in self._sums.items():
             origin = self._origins.origins[number]
             if origin.operation is None:
                 continue
@@ -91,11 +91,11 @@ class WorkSums:
                 ),
                 _Sum(),
             )
-            row.launches.update(one.launches)
-            row.spent.update(one.spent)
-            row.calls |= one.calls
+            row.launches.update(sums.launches)
+            row.spent.update(sums.spent)
+            row.calls |= sums.calls
         ranked = sorted(rows.items(), key=lambda item: (-item[1].spent.total(), item[0].operation))
-        return tuple(self._operation(row, one) for row, one in ranked[:MAX_OPERATIONS])
+        return tuple(self._operation(row, sums) for row, sums in ranked[:MAX_OPERATIONS])
 
     def flops(self, origins: Sequence[tuple[int, int]]) -> float | None:
         """Return the FLOP of one launch of a product, as the mean over `origins` (number, launches).
@@ -105,37 +105,37 @@ class WorkSums:
         """
         total, launches = 0.0, 0
         for number, count in origins:
-            work, one = self._work(number), self._sums.get(number)
-            if work is None or work.unit != "tensor" or one is None:
+            work, sums = self._work(number), self._sums.get(number)
+            if work is None or work.unit != "tensor" or sums is None:
                 return None
-            products = sum(n for what, n in one.launches.items() if multiplies(self._table[what].name))
-            total += work.flop * len(one.calls) * count / products if products else 0.0
+            products = sum(n for what, n in sums.launches.items() if multiplies(self._table[what].name))
+            total += work.flop * len(sums.calls) * count / products if products else 0.0
             launches += count
         return total / launches if launches else None
 
     def _work(self, number: int) -> NecessaryWork | None:
         """Return the least work of a call of an origin; None where its arguments are not known.
 
-        Where the tensors' type was not recorded, the names of the kernels tell it.
+        Where the tensors' type was not recorded, it is taken from the names of the kernels.
         """
         origin: LaunchOrigin = self._origins.origins[number]
-        one = self._sums.get(number)
-        if origin.call is None or one is None:
+        sums = self._sums.get(number)
+        if origin.call is None or sums is None:
             return None
-        names = [self._table[what].name for what in sorted(one.launches)]
-        # Beside a product others convert, or add in FP32.
+        names = [self._table[what].name for what in sorted(sums.launches)]
+        # Other kernels beside a product convert, or add in FP32.
         products = [name for name in names if multiplies(name)]
         return necessary_work(origin.call, type_of_kernel(" ".join(products or names)))
 
-    def _operation(self, row: _Row, one: _Sum) -> GpuOperation:
+    def _operation(self, row: _Row, sums: _Sum) -> GpuOperation:
         work = row.work
         file, line, function = row.line or (None, None, None)
         return GpuOperation(
             row.operation,
-            len(one.calls),
-            one.launches.total(),
-            one.spent.total() / 1e9,
-            self._table[one.spent.most_common(1)[0][0]].name,
+            len(sums.calls),
+            sums.launches.total(),
+            sums.spent.total() / 1e9,
+            self._table[sums.spent.most_common(1)[0][0]].name,
             work.type if work is not None else None,
             work.unit if work is not None else None,
             work.flop if work is not None else None,

@@ -60,14 +60,14 @@ class ScheduledKernel:
         return self.operation.partition(" [")[0]
 
     @cached_property
-    def said(self) -> ScheduledKernel:
+    def reported(self) -> ScheduledKernel:
         """Return what is reported of the instruction; those that are equal in it are not distinguished."""
         return replace(self, kernel="", group=0, instruction="")
 
     @cached_property
     def plain(self) -> ScheduledKernel:
         """Return what holds whatever the shapes are: the line, and the operation's name."""
-        return replace(self.said, operation=self.name, type=None, unit=None, flop=None, bytes=None)
+        return replace(self.reported, operation=self.name, type=None, unit=None, flop=None, bytes=None)
 
 
 @dataclass(frozen=True)
@@ -117,16 +117,18 @@ class _Placed:
     seconds: dict[ScheduledKernel, float] = field(default_factory=dict)
     other: int = 0
 
-    def add(self, one: ScheduledKernel, seconds: float, *, launches: int = 1, calls: int = 1) -> None:
+    def add(self, instruction: ScheduledKernel, seconds: float, *, launches: int = 1, calls: int = 1) -> None:
         """Add launches of one instruction, and the number of calls that they are."""
-        self.launches[one] += launches
-        self.calls[one] += calls
-        self.seconds[one] = self.seconds.get(one, 0.0) + seconds
+        self.launches[instruction] += launches
+        self.calls[instruction] += calls
+        self.seconds[instruction] = self.seconds.get(instruction, 0.0) + seconds
 
     def join(self, other: _Placed) -> None:
         """Add what launches by another program are."""
-        for one, launches in other.launches.items():
-            self.add(one, other.seconds[one], launches=launches, calls=other.calls[one])
+        for instruction, launches in other.launches.items():
+            self.add(
+                instruction, other.seconds[instruction], launches=launches, calls=other.calls[instruction]
+            )
         self.other += other.other
 
     @property
@@ -150,16 +152,20 @@ class _Alignment:
         self.placed: dict[int, _Placed] = {}
         self.executions = 0
         self._launches, self._names = launches, names
-        groups = {one.kernel: one.group for one in (*program.kernels, *program.loose) if one.runs == _XLA}
+        groups = {
+            kernel.kernel: kernel.group
+            for kernel in (*program.kernels, *program.loose)
+            if kernel.runs == _XLA
+        }
         seen = {group for number, _ in launches if (group := groups.get(names[number])) is not None}
-        loose = {one.group for one in program.loose if one.runs == _XLA}
+        loose = {kernel.group for kernel in program.loose if kernel.runs == _XLA}
         # A fusion that is never seen launches no kernel: a copy, or a fill.
         self._schedule = [
-            replace(one, runs=_UNKNOWN) if one.runs == _XLA and one.group in loose else one
-            for one in program.kernels
-            if one.runs != _XLA or one.group in seen
+            replace(kernel, runs=_UNKNOWN) if kernel.runs == _XLA and kernel.group in loose else kernel
+            for kernel in program.kernels
+            if kernel.runs != _XLA or kernel.group in seen
         ]
-        self._anchors = [at for at, one in enumerate(self._schedule) if one.runs == _XLA]
+        self._anchors = [at for at, kernel in enumerate(self._schedule) if kernel.runs == _XLA]
         signs = {self._schedule[at].group: chr(number) for number, at in enumerate(self._anchors, 1)}
         self._known = groups.keys()
         # of each kernel's name the sign that stands for its group
@@ -206,8 +212,8 @@ class _Alignment:
     def _place(self, at: int, candidates: Sequence[ScheduledKernel], *, call: bool = True) -> None:
         number, seconds = self._launches[at]
         placed = self.placed.setdefault(number, _Placed())
-        if len({one.said for one in candidates}) == 1:
-            placed.add(candidates[0].said, seconds, calls=int(call))
+        if len({kernel.reported for kernel in candidates}) == 1:
+            placed.add(candidates[0].reported, seconds, calls=int(call))
         else:
             placed.other += 1
 
@@ -250,7 +256,7 @@ class _Alignment:
         """
         kept: list[tuple[int, list[int]]] = []  # a launch, and what reduces its parts
         candidates = [
-            [one for one in several if one.instruction not in self._given] for several in candidates
+            [kernel for kernel in several if kernel.instruction not in self._given] for several in candidates
         ]
         for at in launches:
             if self._launches[at][0] in self._named:
@@ -260,7 +266,9 @@ class _Alignment:
             else:
                 kept.append((at, []))
         runs = [_LIBRARIES.get(kernel_owner(self._names[self._launches[at][0]]), "") for at, _ in kept]
-        fitting = bool(candidates) and all([one.runs for one in several] == runs for several in candidates)
+        fitting = bool(candidates) and all(
+            [kernel.runs for kernel in several] == runs for several in candidates
+        )
         for place, (at, parts) in enumerate(kept):
             may_be = [several[place] for several in candidates] if fitting else []
             self._place(at, may_be)
@@ -279,21 +287,21 @@ def with_schedules(
     `launches` are those of one device, in order, with their seconds; without them the trace's own order is used.
     The trace is returned unchanged if it has operations already, or no schedule is known.
     """
-    if trace is None or not schedules or trace.work or any(one.operation for one in trace.kernels):
+    if trace is None or not schedules or trace.work or any(time.operation for time in trace.kernels):
         return trace
     order = list(launches) or [(number, 1.0) for number in trace.order]
-    names = [one.kernel.name.partition("(")[0] for one in trace.kernels]
+    names = [time.kernel.name.partition("(")[0] for time in trace.kernels]
     placed: dict[int, _Placed] = {}
     sequences, lost = _by_module(trace, order)
     for number, count in lost.items():
         placed[number] = _Placed(other=count)
     for module, sequence in sequences.items():
-        alternatives = [one for one in schedules if one.module == module][:MAX_ALTERNATIVES]
+        alternatives = [schedule for schedule in schedules if schedule.module == module][:MAX_ALTERNATIVES]
         found = _placed_in(alternatives, sequence, names, _instructions(trace, module))
         for number, count in Counter(number for number, _ in sequence).items():
             placed.setdefault(number, _Placed()).join(found.get(number, _Placed(other=count)))
     placed |= _placed_by_name(trace, schedules)
-    known = {number: one for number, one in placed.items() if one.is_placed}
+    known = {number: placing for number, placing in placed.items() if placing.is_placed}
     kernels = tuple(
         _with_parts(time, known[number]) if number in known else time
         for number, time in enumerate(trace.kernels)
@@ -312,18 +320,21 @@ def _instructions(trace: GpuTrace, module: str) -> dict[int, str]:
 
 
 def _placed_by_name(trace: GpuTrace, schedules: Sequence[ProgramSchedule]) -> dict[int, _Placed]:
-    """Return what the kernels are whose instruction the trace tells, by their number.
+    """Return what the kernels are whose instruction is in the trace, by their number.
 
-    Programs of one name that were compiled for other shapes may use a name for another instruction: then it is none's.
+    Programs of one name that were compiled for other shapes may use a name for another instruction: it is not
+    used then.
     """
-    said: dict[str, set[ScheduledKernel]] = {}
+    by_instruction: dict[str, set[ScheduledKernel]] = {}
     for program in schedules:
-        for one in (*program.kernels, *program.loose):
-            if one.instruction:
-                said.setdefault(f"{program.module}/{one.instruction}", set()).add(one.said)
+        for kernel in (*program.kernels, *program.loose):
+            if kernel.instruction:
+                by_instruction.setdefault(f"{program.module}/{kernel.instruction}", set()).add(
+                    kernel.reported
+                )
     placed: dict[int, _Placed] = {}
     for number, time in enumerate(trace.kernels):
-        may_be = said.get(time.kernel.instruction or "", set())
+        may_be = by_instruction.get(time.kernel.instruction or "", set())
         if len(may_be) == 1 and time.launches:
             # Where cuBLAS splits a product, its parts are summed by a second launch of the same instruction.
             calls = 0 if _REDUCES.search(time.kernel.name) else time.launches
@@ -340,7 +351,7 @@ def runs_programs(trace: GpuTrace) -> bool:
 def _by_module(trace: GpuTrace, order: Iterable[_Launch]) -> tuple[dict[str, list[_Launch]], Counter[int]]:
     """Return the launches of each program, and of each kernel those that may be of several programs.
 
-    Between two launches of one program it is that one's.
+    A launch between two launches of one program belongs to that program.
     """
     modules = [
         {found[1] for name in time.ranges if (found := _MODULE.search(name)) is not None}
@@ -357,14 +368,14 @@ def _by_module(trace: GpuTrace, order: Iterable[_Launch]) -> tuple[dict[str, lis
             continue
         module = next(iter(of))
         sequence = sequences.setdefault(module, [])
-        for one in waiting:
-            if module == last and module in modules[one[0]]:
-                sequence.append(one)
+        for launch in waiting:
+            if module == last and module in modules[launch[0]]:
+                sequence.append(launch)
             else:
-                lost[one[0]] += 1
+                lost[launch[0]] += 1
         sequence.append((number, seconds))
         waiting, last = [], module
-    lost.update(one[0] for one in waiting)
+    lost.update(launch[0] for launch in waiting)
     return sequences, lost
 
 
@@ -376,33 +387,40 @@ def _placed_in(
 ) -> dict[int, _Placed]:
     """Return what the launches of programs of one name are; of several that they fit only what all of these say.
 
-    `named` has the instructions that the trace tells, by the number of the kernel.
+    `named` has the instructions that are in the trace, by the number of the kernel.
     """
     aligned = [(program, _Alignment(program, launches, names, named)) for program in alternatives]
-    fitting = [(program, one) for program, one in aligned if not one.strange]
-    exact = [one for _, one in fitting if one.executions]
+    fitting = [(program, alignment) for program, alignment in aligned if not alignment.strange]
+    exact = [alignment for _, alignment in fitting if alignment.executions]
     found = dict(exact[0].placed) if len(exact) == 1 else {}
     for number in exact[0].placed if len(exact) > 1 else ():
-        agreed = _agreed([one.placed.get(number, _Placed()) for one in exact])
+        agreed = _agreed([alignment.placed.get(number, _Placed()) for alignment in exact])
         if agreed is not None:
             found[number] = agreed
     unanimous = _unanimous([program for program, _ in fitting], launches, names)
     return {
         **found,
-        **{number: one for number, one in unanimous.items() if not found.get(number, _Placed()).is_placed},
+        **{
+            number: placing
+            for number, placing in unanimous.items()
+            if not found.get(number, _Placed()).is_placed
+        },
     }
 
 
 def _agreed(several: Sequence[_Placed]) -> _Placed | None:
     """Return what all of these say of a configuration, with the shapes, else without them; None where they differ."""
-    if all(one.launches == several[0].launches for one in several):
+    if all(placing.launches == several[0].launches for placing in several):
         return several[0]
-    plain = [{said.plain for said in one.launches} for one in several]
-    if any(one != plain[0] or len(one) != 1 or not several[at].is_placed for at, one in enumerate(plain)):
+    plain = [{kernel.plain for kernel in placing.launches} for placing in several]
+    if any(
+        kernels != plain[0] or len(kernels) != 1 or not several[at].is_placed
+        for at, kernels in enumerate(plain)
+    ):
         return None
     agreed = _Placed()
-    (said,) = plain[0]
-    agreed.add(said, sum(several[0].seconds.values()), launches=several[0].launches.total())
+    (kernel,) = plain[0]
+    agreed.add(kernel, sum(several[0].seconds.values()), launches=several[0].launches.total())
     return agreed
 
 
@@ -411,29 +429,33 @@ def _unanimous(
 ) -> dict[int, _Placed]:
     """Return what all instructions say that a kernel may be, whatever the order was."""
     found: dict[int, _Placed] = {}
-    said: dict[int, ScheduledKernel | None] = {}
+    agreed_kernels: dict[int, ScheduledKernel | None] = {}
     for number, seconds in launches:
-        if number not in said:
-            may_be = {one.said for program in programs for one in _candidates(program, names[number])}
-            agreed = may_be if len(may_be) == 1 else {one.plain for one in may_be}
-            said[number] = next(iter(agreed)) if len(agreed) == 1 else None
-        one = said[number]
-        if one is not None:
-            found.setdefault(number, _Placed()).add(one, seconds)
+        if number not in agreed_kernels:
+            may_be = {
+                kernel.reported for program in programs for kernel in _candidates(program, names[number])
+            }
+            agreed = may_be if len(may_be) == 1 else {kernel.plain for kernel in may_be}
+            agreed_kernels[number] = next(iter(agreed)) if len(agreed) == 1 else None
+        kernel = agreed_kernels[number]
+        if kernel is not None:
+            found.setdefault(number, _Placed()).add(kernel, seconds)
     return found
 
 
 def _candidates(program: ProgramSchedule, name: str) -> Iterator[ScheduledKernel]:
     """Yield the instructions that a kernel of this name may be of; one that may be anything's is yielded as it is."""
     every = (*program.kernels, *program.loose)
-    groups = {one.group for one in every if one.runs == _XLA and one.kernel == name}
+    groups = {kernel.group for kernel in every if kernel.runs == _XLA and kernel.kernel == name}
     library = _LIBRARIES.get(kernel_owner(name))
-    for one in every:
-        if (one.runs == _XLA and one.group in groups) or (library and one.runs in (library, _UNKNOWN)):
-            yield one
+    for kernel in every:
+        if (kernel.runs == _XLA and kernel.group in groups) or (
+            library and kernel.runs in (library, _UNKNOWN)
+        ):
+            yield kernel
 
 
-# ------------------------------------------------------------ what is said of a kernel, and of an operation
+# ------------------------------------------------------------ what is reported of a kernel, and of an operation
 
 
 def _with_parts(time: KernelTime, placed: _Placed) -> KernelTime:
@@ -441,22 +463,30 @@ def _with_parts(time: KernelTime, placed: _Placed) -> KernelTime:
     main, most = placed.launches.most_common(1)[0]
     share = time.launches / placed.launches.total()
     parts: dict[tuple[object, ...], GpuLine] = {}
-    for one, count in placed.launches.most_common():
-        key = (one.file, one.line, one.function, one.operation, one.backward)
-        if one.file is None:
+    for kernel, count in placed.launches.most_common():
+        key = (kernel.file, kernel.line, kernel.function, kernel.operation, kernel.backward)
+        if kernel.file is None:
             continue
         known = parts.get(key) or GpuLine(
-            one.file, one.line or 0, one.function, operation=one.operation or None, backward=one.backward
+            kernel.file,
+            kernel.line or 0,
+            kernel.function,
+            operation=kernel.operation or None,
+            backward=kernel.backward,
         )
-        seconds = known.kernel_seconds + _seconds(time, placed, one)
+        seconds = known.kernel_seconds + _seconds(time, placed, kernel)
         parts[key] = replace(known, launches=known.launches + round(share * count), kernel_seconds=seconds)
-    flops = [(one.flop, count) for one, count in placed.calls.items() if one.unit == "tensor" and one.flop]
+    flops = [
+        (kernel.flop, count)
+        for kernel, count in placed.calls.items()
+        if kernel.unit == "tensor" and kernel.flop
+    ]
     every = sum(count for _, count in flops) == placed.launches.total()
     return replace(
         time,
         operation=main.operation or None,
         operation_launches=round(share * most),
-        operations=len({(one.operation, one.backward) for one in placed.launches}),
+        operations=len({(kernel.operation, kernel.backward) for kernel in placed.launches}),
         backward_of=main.name if main.backward and main.name else None,
         file=main.file,
         line=main.line,
@@ -466,10 +496,10 @@ def _with_parts(time: KernelTime, placed: _Placed) -> KernelTime:
     )
 
 
-def _seconds(time: KernelTime, placed: _Placed, one: ScheduledKernel) -> float:
+def _seconds(time: KernelTime, placed: _Placed, kernel: ScheduledKernel) -> float:
     """Return the seconds of what is one instruction, of all launches of a kernel."""
     total = sum(placed.seconds.values())
-    share = placed.seconds[one] / total if total else placed.launches[one] / placed.launches.total()
+    share = placed.seconds[kernel] / total if total else placed.launches[kernel] / placed.launches.total()
     return time.total * share
 
 
@@ -479,13 +509,13 @@ def _work(kernels: Sequence[KernelTime], known: Mapping[int, _Placed]) -> tuple[
     for number, placed in known.items():
         time = kernels[number]
         share = time.launches / placed.launches.total()
-        for one, count in placed.launches.items():
-            calls, launches, seconds, by_kernel = sums.get(one, (0.0, 0.0, 0.0, {}))
-            spent = _seconds(time, placed, one)
+        for kernel, count in placed.launches.items():
+            calls, launches, seconds, by_kernel = sums.get(kernel, (0.0, 0.0, 0.0, {}))
+            spent = _seconds(time, placed, kernel)
             name = time.kernel.name
             by_kernel[name] = by_kernel.get(name, 0.0) + spent
-            sums[one] = (
-                calls + share * placed.calls[one],
+            sums[kernel] = (
+                calls + share * placed.calls[kernel],
                 launches + share * count,
                 seconds + spent,
                 by_kernel,
@@ -493,21 +523,21 @@ def _work(kernels: Sequence[KernelTime], known: Mapping[int, _Placed]) -> tuple[
     ranked = sorted(sums.items(), key=lambda item: (-item[1][2], item[0].operation))
     return tuple(
         GpuOperation(
-            one.operation,
+            kernel.operation,
             round(calls),
             round(launches),
             seconds,
             max(by_kernel, key=by_kernel.__getitem__),
-            one.type,
-            one.unit,
-            one.flop if one.unit is not None else None,
-            one.bytes,
-            one.name if one.backward else None,
-            one.file,
-            one.line,
-            one.function,
-            typed=one.type is not None,
+            kernel.type,
+            kernel.unit,
+            kernel.flop if kernel.unit is not None else None,
+            kernel.bytes,
+            kernel.name if kernel.backward else None,
+            kernel.file,
+            kernel.line,
+            kernel.function,
+            typed=kernel.type is not None,
         )
-        for one, (calls, launches, seconds, by_kernel) in ranked[:MAX_OPERATIONS]
-        if one.operation
+        for kernel, (calls, launches, seconds, by_kernel) in ranked[:MAX_OPERATIONS]
+        if kernel.operation
     )
