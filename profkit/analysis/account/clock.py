@@ -14,7 +14,7 @@ _TENSOR_FLOP: dict[str, int] = {
     "7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096, "10.0": 8192,
 }  # fmt: skip
 _SLOWEST = 0.75  # of the highest clock: a data sheet below that counts units that are switched off
-_APART = 0.05  # from which on two peaks are told apart
+_APART = 0.05  # from which on two peaks are distinguished
 
 
 def with_clock(account: Account, document: RunDocument) -> Account:
@@ -28,19 +28,24 @@ def with_clock(account: Account, document: RunDocument) -> Account:
 
 
 def sampled_clock(document: RunDocument) -> AccountClock | None:
-    """Return the clock over all samples of all processes; None without any, and where devices differ: of which is
-    not told.
+    """Return the clock over all samples of all processes; None without any, and where devices differ,
+    since the samples do not name the device.
     """
-    if len({(one.name, one.highest_clock) for one in document.gpus}) != 1:
+    if len({(gpu.name, gpu.highest_clock) for gpu in document.gpus}) != 1:
         return None
-    processes = [one for timing in document.timings for one in timing.processes]
-    clocks = [clock for one in processes for clock in one.clocks]
+    processes = [process for timing in document.timings for process in timing.processes]
+    clocks = [clock for process in processes for clock in process.clocks]
     if not clocks:
         return None
     highest = document.gpus[0].highest_clock
     seen = median(clocks)
     # Samples in which the device was held back are left out of the clocks unless they are most of them.
-    held = [word for one in processes if one.clocks and not one.throttled for word in one.throttle_reasons]
+    held = [
+        word
+        for process in processes
+        if process.clocks and not process.throttled
+        for word in process.throttle_reasons
+    ]
     return AccountClock(seen, highest, tuple(dict.fromkeys(held)))
 
 

@@ -39,7 +39,7 @@ _KEEPS_HOST = re.compile(
 
 
 def device_account(document: RunDocument, trace: GpuTrace) -> Account | None:
-    """Return the account of one step of what was traced; None where the trace does not tell how long it is."""
+    """Return the account of one step of what was traced; None where its length is not in the trace."""
     if trace.span is None or trace.busy is None or trace.span <= 0:
         return None
     unit, repeats = _unit(trace)
@@ -56,11 +56,11 @@ def device_account(document: RunDocument, trace: GpuTrace) -> Account | None:
 def _unit(trace: GpuTrace) -> tuple[AccountUnit, int]:
     """Return what is counted once, and how often it was seen."""
     if trace.marked:
-        regions = [one.entries for one in trace.ranges if one.domain == "profkit" and one.entries]
+        regions = [range_.entries for range_ in trace.ranges if range_.domain == "profkit" and range_.entries]
         if len(regions) != 1:
             return "trace", 1
         # A region that was entered once may hold many equal calls, as `profkit.benchmark` makes them.
-        calls = gcd(*(one.launches for one in trace.kernels)) if regions == [1] else 0
+        calls = gcd(*(kernel.launches for kernel in trace.kernels)) if regions == [1] else 0
         return ("call", calls) if calls > 1 else ("region", regions[0])
     return ("step", trace.repeats) if trace.repeats else ("trace", 1)
 
@@ -131,7 +131,7 @@ class _Group:
         bounded = found is not None and (found.busiest or found.bound) == "tensor"
         # Tensor cores were counted at the clock that they had, which may be far below that of the data sheet.
         known = (counted,) if bounded and counted is not None else (needed, counted)
-        share = min((one for one in known if one is not None), default=None)
+        share = min((value for value in known if value is not None), default=None)
         return AccountRow(
             "kernel",
             factor * self.total,
@@ -170,11 +170,11 @@ def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
 
 def _parts(document: RunDocument, row: KernelRow, time: KernelTime) -> Iterator[_Part]:
     """Yield the parts of a kernel's time, by line, and by operation where each line is known to have its own."""
-    if time.lines and all(one.operation is not None for one in time.lines):
-        for one in time.lines:
-            place = Place(function=one.function, file=one.file, line=one.line)
-            yield _Part(place, one.operation, one.backward, one.kernel_seconds, one.launches)
-        rest = time.total - sum(one.kernel_seconds for one in time.lines)
+    if time.lines and all(line.operation is not None for line in time.lines):
+        for line in time.lines:
+            place = Place(function=line.function, file=line.file, line=line.line)
+            yield _Part(place, line.operation, line.backward, line.kernel_seconds, line.launches)
+        rest = time.total - sum(line.kernel_seconds for line in time.lines)
         if rest > _ROUNDED * time.total:
             yield _Part(NOWHERE, None, False, rest, time.launches * rest / time.total)
         return
@@ -189,27 +189,34 @@ def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
     """Return the share (0..1) of their time that operations need at the peaks, by file, line, name and direction."""
     gpu = document.gpus[0] if document.gpus else None
     sums: dict[tuple[object, ...], list[float]] = {}
-    for one in document.trace.work if document.trace is not None else ():
-        name = plain_operation(one.operation)
-        known = sums.setdefault((one.file, one.line, name, one.backward_of is not None), [0.0, 0.0, 0.0])
-        least = _least_of_call(one, gpu)
-        known[0] += one.seconds
-        known[1] += one.seconds if least is not None else 0.0
-        known[2] += min(one.seconds, one.calls * least) if least is not None else 0.0
+    for operation in document.trace.work if document.trace is not None else ():
+        name = plain_operation(operation.operation)
+        known = sums.setdefault(
+            (operation.file, operation.line, name, operation.backward_of is not None), [0.0, 0.0, 0.0]
+        )
+        least = _least_of_call(operation, gpu)
+        known[0] += operation.seconds
+        known[1] += operation.seconds if least is not None else 0.0
+        known[2] += min(operation.seconds, operation.calls * least) if least is not None else 0.0
     return {key: least / own for key, (total, own, least) in sums.items() if 0 < own >= _COVERED * total}
 
 
 def _lines_below(trace: GpuTrace | None) -> dict[tuple[object, ...], Place]:
     """Return the library line with more than half of the time of operations, by file, line, name and direction."""
     seconds: dict[tuple[object, ...], dict[Place, float]] = {}
-    for one in trace.work if trace is not None else ():
-        below = one.below
+    for operation in trace.work if trace is not None else ():
+        below = operation.below
         place = (
             Place(function=below.function, file=below.file, line=below.line) if below is not None else NOWHERE
         )
-        key = (one.file, one.line, plain_operation(one.operation), one.backward_of is not None)
+        key = (
+            operation.file,
+            operation.line,
+            plain_operation(operation.operation),
+            operation.backward_of is not None,
+        )
         own = seconds.setdefault(key, {})
-        own[place] = own.get(place, 0.0) + one.seconds
+        own[place] = own.get(place, 0.0) + operation.seconds
     largest = {key: max(own, key=own.__getitem__) for key, own in seconds.items()}
     return {
         key: place for key, place in largest.items() if 2 * seconds[key][place] > sum(seconds[key].values())
@@ -222,12 +229,19 @@ def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:
     Where none were recorded, those of products are in the names of their kernels, and those of others may be any.
     """
     types: dict[tuple[object, ...], set[str | None]] = {}
-    for one in trace.work if trace is not None else ():
-        has_type = one.unit == "tensor" or one.typed
+    for operation in trace.work if trace is not None else ():
+        has_type = operation.unit == "tensor" or operation.typed
         type_ = (
-            "tf32" if one.type == "fp32" and one.unit == "tensor" and _TF32.search(one.kernel) else one.type
+            "tf32"
+            if operation.type == "fp32" and operation.unit == "tensor" and _TF32.search(operation.kernel)
+            else operation.type
         )
-        key = (one.file, one.line, plain_operation(one.operation), one.backward_of is not None)
+        key = (
+            operation.file,
+            operation.line,
+            plain_operation(operation.operation),
+            operation.backward_of is not None,
+        )
         types.setdefault(key, set()).add(type_ if has_type else None)
     return {
         key: type_
@@ -243,34 +257,38 @@ _TF32 = re.compile(r"tf32|tensorop_s|nvjet_(?:sm\d+_)?s(?!m\d)", re.IGNORECASE)
 _PEAK_TYPES = {"tf32": "TF32", "fp8": "FP8"}  # where the operation tells it, as the peaks are called
 
 
-def _least_of_call(one: GpuOperation, gpu: Gpu | None) -> float | None:
+def _least_of_call(operation: GpuOperation, gpu: Gpu | None) -> float | None:
     """Return the seconds of one call at the device's peaks; None if its work, or a peak that may decide, is not
     known.
     """
-    if gpu is None or not gpu.bandwidth or one.bytes is None or gpu.mig or gpu.virtual is not None:
+    if gpu is None or not gpu.bandwidth or operation.bytes is None or gpu.mig or gpu.virtual is not None:
         return None
-    seconds = one.bytes / gpu.bandwidth
-    if one.unit != "tensor" or not one.flop:
+    seconds = operation.bytes / gpu.bandwidth
+    if operation.unit != "tensor" or not operation.flop:
         return seconds
-    if not runs_on_tensor_cores(one):
+    if not runs_on_tensor_cores(operation):
         return None  # that of the FMA pipes is in no data sheet's line for tensor cores
-    peak = tensor_peak(gpu, _PEAK_TYPES.get(one.type or "") or operand_type(one.kernel))
-    return max(seconds, one.flop / peak) if peak is not None else None
+    peak = tensor_peak(gpu, _PEAK_TYPES.get(operation.type or "") or operand_type(operation.kernel))
+    return max(seconds, operation.flop / peak) if peak is not None else None
 
 
-def runs_on_tensor_cores(one: GpuOperation) -> bool:
+def runs_on_tensor_cores(operation: GpuOperation) -> bool:
     """Return whether an operation is a product whose kernel uses tensor cores, by the type of its operands and its
     name.
     """
-    return one.unit == "tensor" and (
-        one.type not in ("fp32", "fp64", None) or _TF32.search(one.kernel) is not None
+    return operation.unit == "tensor" and (
+        operation.type not in ("fp32", "fp64", None) or _TF32.search(operation.kernel) is not None
     )
 
 
 def _source_line(document: RunDocument, row: KernelRow) -> Place:
-    """Return the line of the kernel's own source in which its warps waited most; nowhere where no counter tells one."""
-    own = [one for one in document.instructions if one.kernel == row.scope and one.file is not None]
-    most = max(own, key=lambda one: one.samples, default=None)
+    """Return the line of the kernel's own source in which its warps waited most; nowhere if no counter shows it."""
+    own = [
+        instruction
+        for instruction in document.instructions
+        if instruction.kernel == row.scope and instruction.file is not None
+    ]
+    most = max(own, key=lambda instruction: instruction.samples, default=None)
     user = kernel_owner(row.scope.name or "") == "user"
     return (
         Place(function=bare_name(row.scope.name or "?"), file=most.file, line=most.line)
@@ -293,17 +311,19 @@ def _group(row: KernelRow, part: _Part) -> tuple[tuple[object, ...], Place]:
 
 def _copy_rows(trace: GpuTrace, seconds: float) -> Iterator[AccountRow]:
     """Yield the rows of copies by their kind, `seconds` in all: copies count while no kernel ran."""
-    total = sum(one.seconds for one in trace.transfers)
-    for one in trace.transfers if total else ():
-        where = _line_of_copies(trace.lines, one.kind)
-        yield AccountRow("copy", seconds * one.seconds / total, where, one.kind, float(one.count))
+    total = sum(transfer.seconds for transfer in trace.transfers)
+    for transfer in trace.transfers if total else ():
+        where = _line_of_copies(trace.lines, transfer.kind)
+        yield AccountRow(
+            "copy", seconds * transfer.seconds / total, where, transfer.kind, float(transfer.count)
+        )
 
 
 def _line_of_copies(lines: Iterable[GpuLine], kind: str) -> Place:
     """Return the line with most copies of a kind; nowhere where none is known."""
     seconds: Mapping[Place, float] = {
         Place(function=line.function, file=line.file, line=line.line): sum(
-            one.seconds for one in line.transfers if one.kind == kind
+            transfer.seconds for transfer in line.transfers if transfer.kind == kind
         )
         for line in lines
     }
@@ -339,20 +359,20 @@ def _calling_lines(document: RunDocument, trace: GpuTrace) -> tuple[list[Account
     """
     span = trace.line_span or trace.span or 1.0
     rows: tuple[list[AccountRow], list[AccountRow]] = ([], [])
-    for one in trace.lines:
-        keeps = _KEEPS_HOST.match(one.call or "") is not None
-        if not keeps and not (one.launches and trace.line_span):
+    for line in trace.lines:
+        keeps = _KEEPS_HOST.match(line.call or "") is not None
+        if not keeps and not (line.launches and trace.line_span):
             continue
         row = AccountRow(
             "idle",
-            one.seconds / span,
-            Place(function=one.function, file=one.file, line=one.line),
-            (one.call or "") if keeps else "",
-            (one.calls if keeps else one.launches) * (trace.span or span) / span,
+            line.seconds / span,
+            Place(function=line.function, file=line.file, line=line.line),
+            (line.call or "") if keeps else "",
+            (line.calls if keeps else line.launches) * (trace.span or span) / span,
             least=0.0,
             estimated=trace.line_span is not None,
         )
-        rows[1 if one.waits else 0].append(row)
+        rows[1 if line.waits else 0].append(row)
     for call in trace.api if not trace.lines else ():
         if _KEEPS_HOST.match(call.name):
             where = compiling_line(document, call.calls) if call.name == COMPILATION else NOWHERE
@@ -382,6 +402,6 @@ def _dispatching_places(document: RunDocument, idle: float) -> list[AccountRow]:
 def _computing_places(document: RunDocument) -> list[AccountRow]:
     """Return places in a step at which the host computes, or waits for something other than a device."""
     return [
-        AccountRow("idle", one.share, one.spot.where, least=0.0, estimated=True)
-        for one in step_places(evidence_of(document))
+        AccountRow("idle", place.share, place.spot.where, least=0.0, estimated=True)
+        for place in step_places(evidence_of(document))
     ]

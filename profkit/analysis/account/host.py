@@ -43,13 +43,13 @@ _PART = 0.02  # of a line's time: smaller operations are part of what is left of
 def host_account(document: RunDocument) -> Account | None:
     """Return the account of one entry of the only region that is marked, else of the whole run; None without samples.
 
-    Where other programs had the processors, no row is held against what the machine can do.
+    Where other programs had the processors, no row is compared with what the machine can do.
     """
     if not document.hot_spots:
         return None
     if is_disturbed(document):
         document = replace(document, peaks=None)
-    timings = [one for one in document.timings if one.kind != "process"]
+    timings = [timing for timing in document.timings if timing.kind != "process"]
     if len(timings) != 1:
         return _run_account(document)
     scope = scope_of(timings[0])
@@ -60,7 +60,7 @@ def host_account(document: RunDocument) -> Account | None:
     counted = _counted(document, median.value)
     if len(rows) == 1 and rows[0].limit is None and counted is not None:
         rows[0] = _with_limit(rows[0], *counted)
-    repeats = sum(len(one.seconds) for one in timings[0].processes)
+    repeats = sum(len(timing.seconds) for timing in timings[0].processes)
     unit: AccountUnit = "call" if timings[0].kind == "benchmark" else "region"
     return Account(unit, median.value, with_rest(rows, median.value), repeats)
 
@@ -91,7 +91,7 @@ def _run_account(document: RunDocument) -> Account | None:
 
 def _iterations(document: RunDocument) -> float | None:
     """Return how many iterations the only region had where lines were counted; None if it is not known."""
-    known = {one.entries for one in document.line_counts}
+    known = {count.entries for count in document.line_counts}
     return float(known.pop() or 0) or None if len(known) == 1 else None
 
 
@@ -105,7 +105,7 @@ def _rows(
 
     `units`: in how many of what the account is of lines were counted; None where that is not known.
     """
-    xla = next((one for one in document.profiles if one.kind == "xla-operations"), None)
+    xla = next((profile for profile in document.profiles if profile.kind == "xla-operations"), None)
     in_xla = 0.0
     for spot in document.hot_spots:
         if spot.kind == "rest":
@@ -129,14 +129,17 @@ def _counted(document: RunDocument, median: float) -> tuple[Bound, float] | None
     scope = scope_of(document.timings[0])
     shares = {bound: find_reading(document, name) for name, bound in _SHARES}
     known = {
-        bound: one.value / 100
-        for bound, one in shares.items()
-        if one.value is not None and one.doubt is None and one.scope == scope and 0 < one.value <= FULL
+        bound: reading.value / 100
+        for bound, reading in shares.items()
+        if reading.value is not None
+        and reading.doubt is None
+        and reading.scope == scope
+        and 0 < reading.value <= FULL
     }
     most = max((spot.share for spot in document.hot_spots if spot.kind != "rest"), default=0.0)
     if not known or most < _WHOLE or median <= 0:
         return None
-    return max(known.items(), key=lambda one: one[1])
+    return max(known.items(), key=lambda item: item[1])
 
 
 def _with_limit(row: AccountRow, bound: Bound, busy: float) -> AccountRow:
@@ -147,7 +150,7 @@ def _with_limit(row: AccountRow, bound: Bound, busy: float) -> AccountRow:
 
 
 def _with_numpy(document: RunDocument, spot: CodeSpot, row: AccountRow) -> AccountRow:
-    """Return the row of a line that asks NumPy for known operations: what these are, and the least that they need.
+    """Return the row of a line that calls known operations of NumPy: what these are, and the least that they need.
 
     Nothing of a line that other threads run too, and no limit where its shapes change.
     """
@@ -158,35 +161,39 @@ def _with_numpy(document: RunDocument, spot: CodeSpot, row: AccountRow) -> Accou
     small, large = (forms_of(counted, pick) for pick in (min, max))
     first = numpy_operations(spot.code.statement, small)
     last = numpy_operations(spot.code.statement, large) if small != large else first
-    if not first or not last or [one.name for one in first] != [one.name for one in last]:
+    if (
+        not first
+        or not last
+        or [operation.name for operation in first] != [operation.name for operation in last]
+    ):
         return row
     row = replace(row, what=_title(first, last), library="numpy")
     if small != large or document.peaks is None or not row.launches:
         return row
-    needs = [_least(one, document.machine, document.peaks) for one in first]
+    needs = [_least(operation, document.machine, document.peaks) for operation in first]
     least = row.launches * sum(seconds for _, seconds in needs)
-    bound = max(needs, key=lambda one: one[1])[0]
+    bound = max(needs, key=lambda need: need[1])[0]
     if not 0 < least <= row.seconds:
         return row
     return replace(row, limit=bound, busy=least / row.seconds, least=least)
 
 
-def _least(one: NumpyOperation, machine: Machine | None, peaks: Peaks) -> tuple[Bound, float]:
+def _least(operation: NumpyOperation, machine: Machine | None, peaks: Peaks) -> tuple[Bound, float]:
     """Return what an operation takes at least, and on what: arithmetic of products, and what no cache can hold.
 
     Half as many numbers of 64 bits as of 32 go into a vector register, so that their peak is half of it.
     """
     last = max((cache.size for cache in machine.caches), default=0) if machine is not None else 0
     moved = (
-        max(0.0, (one.work.bytes or 0.0) - last) / peaks.bandwidth_all
+        max(0.0, (operation.work.bytes or 0.0) - last) / peaks.bandwidth_all
         if last and peaks.bandwidth_all
         else 0.0
     )
     flop: float = 0.0
-    if one.work.unit == "tensor" and one.work.type in ("fp32", "fp64") and peaks.flops_f32_all:
-        flop = one.work.flop / peaks.flops_f32_all * (2 if one.work.type == "fp64" else 1)
+    if operation.work.unit == "tensor" and operation.work.type in ("fp32", "fp64") and peaks.flops_f32_all:
+        flop = operation.work.flop / peaks.flops_f32_all * (2 if operation.work.type == "fp64" else 1)
     if flop >= moved:
-        return ("fp64" if one.work.type == "fp64" else "fp32"), flop
+        return ("fp64" if operation.work.type == "fp64" else "fp32"), flop
     return "dram", moved
 
 
@@ -200,7 +207,7 @@ def _title(first: Sequence[NumpyOperation], last: Sequence[NumpyOperation]) -> s
             for low, high in zip(small.shape, large.shape, strict=True)
         ]
         texts.append(f"[{','.join(sizes)}]")
-    more = [one.name for n, one in enumerate(first) if n != main]
+    more = [operation.name for n, operation in enumerate(first) if n != main]
     others = f" + {', '.join(dict.fromkeys(more))}" if more else ""
     type_ = first[main].inputs[0].type
     return f"{first[main].name} {' x '.join(texts)} {type_}{others}"
@@ -224,21 +231,25 @@ def _waited_for_xla(document: RunDocument, spot: CodeSpot, xla: Profile) -> floa
     ]
     wall = sum(line.main_wall for line in lines)
     waits = sum(line.waits.get("lock", 0.0) for line in lines)
-    busy = sum(one.own for one in xla.hotspots) / xla.total
+    busy = sum(hotspot.own for hotspot in xla.hotspots) / xla.total
     return min(1.0, waits / wall) * min(1.0, busy) if wall > 0 else 0.0
 
 
 def _xla_rows(xla: Profile, seconds: float) -> Iterator[AccountRow]:
     """Yield rows of the given seconds by what XLA ran, each at the line where it is written, if that is known."""
-    whole = sum(one.own for one in xla.hotspots)
+    whole = sum(hotspot.own for hotspot in xla.hotspots)
     left = seconds
-    for one in xla.hotspots:
-        part = seconds * one.own / whole
-        if one.own < _PART * whole or one.file is None:
+    for hotspot in xla.hotspots:
+        part = seconds * hotspot.own / whole
+        if hotspot.own < _PART * whole or hotspot.file is None:
             continue
         left -= part
-        where = Place(function=one.lines[0].function if one.lines else None, file=one.file, line=one.line)
-        yield AccountRow("host", part, where, one.function, library="jax", estimated=True, does="library")
+        where = Place(
+            function=hotspot.lines[0].function if hotspot.lines else None,
+            file=hotspot.file,
+            line=hotspot.line,
+        )
+        yield AccountRow("host", part, where, hotspot.function, library="jax", estimated=True, does="library")
     if left > 0:
         yield AccountRow("host", left, Place(), _OTHER_XLA, library="jax", estimated=True, does="library")
 
@@ -248,36 +259,38 @@ def _xla_rows(xla: Profile, seconds: float) -> Iterator[AccountRow]:
 
 def _by_operation(document: RunDocument, spot: CodeSpot, row: AccountRow) -> Iterator[AccountRow]:
     """Yield the row of a line as one for each operation that the line calls, and what is left of it."""
-    profile = next((one for one in document.profiles if one.kind == "line-operators"), None)
+    profile = next((profile for profile in document.profiles if profile.kind == "line-operators"), None)
     here = [
-        one
-        for one in (profile.hotspots if profile is not None else ())
+        hotspot
+        for hotspot in (profile.hotspots if profile is not None else ())
         if spot.kind in ("python", "library")
-        and (one.file, one.line) == (spot.where.file, spot.where.line)
-        and one.file is not None
+        and (hotspot.file, hotspot.line) == (spot.where.file, spot.where.line)
+        and hotspot.file is not None
     ]
-    whole = sum(one.own for one in here if one.total is not None)
-    parts = [one for one in here if one.total is None and one.own >= _PART * whole]
+    whole = sum(hotspot.own for hotspot in here if hotspot.total is not None)
+    parts = [hotspot for hotspot in here if hotspot.total is None and hotspot.own >= _PART * whole]
     if whole <= 0 or not parts:
         yield row
         return
     left = row.seconds
-    for one in parts:
-        part = min(left, row.seconds * one.own / whole)
+    for hotspot in parts:
+        part = min(left, row.seconds * hotspot.own / whole)
         left -= part
-        yield _operation_row(one, spot.where, part, document.peaks)
+        yield _operation_row(hotspot, spot.where, part, document.peaks)
     if left > 0:
         yield replace(row, seconds=left)
 
 
-def _operation_row(one: Hotspot, where: Place, seconds: float, peaks: Peaks | None) -> AccountRow:
-    """Return `matmul [8,4,512] x [512,1376] fp32`, held against the peaks that were measured on this machine."""
-    what = f"{one.function} {one.shapes}" if one.shapes else one.function
+def _operation_row(operation: Hotspot, where: Place, seconds: float, peaks: Peaks | None) -> AccountRow:
+    """Return `matmul [8,4,512] x [512,1376] fp32`, compared with the peaks that were measured on this machine."""
+    what = f"{operation.function} {operation.shapes}" if operation.shapes else operation.function
     row = AccountRow("host", seconds, where, what, library="torch", estimated=True, does="library")
     known = {
-        bound: share for bound, share in _shares_of_peaks(one.counters, one.own, peaks) if 0 < share <= 1
+        bound: share
+        for bound, share in _shares_of_peaks(operation.counters, operation.own, peaks)
+        if 0 < share <= 1
     }
-    if not known or _is_warm_up(one, seconds):
+    if not known or _is_warm_up(operation, seconds):
         return row
     bound = max(known, key=known.__getitem__)
     return _with_limit(row, bound, known[bound])
@@ -287,13 +300,13 @@ def _operation_row(one: Hotspot, where: Place, seconds: float, peaks: Peaks | No
 LONGER_THAN_STEP = 2.0
 
 
-def _is_warm_up(one: Hotspot, seconds: float) -> bool:
+def _is_warm_up(operation: Hotspot, seconds: float) -> bool:
     """Return whether the calls that torch's profiler saw are none of the steady steps, which spend `seconds` in them.
 
-    A short window may hold the first call alone, which starts threads: a layer of 0.5 ms was told to be at 2 % of the
+    A short window may hold the first call alone, which starts threads: a layer of 0.5 ms was reported at 2 % of the
     peak, by one call of 10 ms.
     """
-    return bool(one.calls) and one.own / (one.calls or 1) > LONGER_THAN_STEP * seconds
+    return bool(operation.calls) and operation.own / (operation.calls or 1) > LONGER_THAN_STEP * seconds
 
 
 def _shares_of_peaks(

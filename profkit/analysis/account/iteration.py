@@ -53,19 +53,19 @@ def repetitions(document: RunDocument, wall: float) -> list[RepeatedLoop]:
 
 def step_of(found: Sequence[RepeatedLoop]) -> RepeatedLoop | None:
     """Return the innermost loop with iterations that are long enough to be looked at."""
-    long = [one for one in found if one.seconds >= MIN_SECONDS * one.count.executions]
+    long = [loop for loop in found if loop.seconds >= MIN_SECONDS * loop.count.executions]
     return long[-1] if long else None
 
 
 def growth_of(found: Sequence[RepeatedLoop]) -> LoopGrowth | None:
     """Return how the iterations of a loop grow from one eighth of them to the next; None where they do not."""
-    for one in found:
-        parts = one.count.parts
+    for loop in found:
+        parts = loop.count.parts
         mean = sum(parts) / len(parts) if parts else 0.0
         grows = mean > 0 and all(after >= STEADY * before for before, after in pairwise(parts))
         if grows and sum(parts[-2:]) >= GROWS * sum(parts[:2]):
-            scale = one.seconds / one.count.executions / mean  # the pass that counts slows them down
-            return LoopGrowth(one.place, one.count.executions, parts[0] * scale, parts[-1] * scale)
+            scale = loop.seconds / loop.count.executions / mean  # the pass that counts slows them down
+            return LoopGrowth(loop.place, loop.count.executions, parts[0] * scale, parts[-1] * scale)
     return None
 
 
@@ -82,7 +82,9 @@ def share_inside(document: RunDocument, loop: SampledLoop, spot: CodeSpot) -> fl
         return loop.share
     if is_in_loop(loop, line.function, line.file, line.line):
         return 1.0
-    inside = sum(one.value for one in line.within if is_in_loop(loop, one.function, one.file, one.line))
+    inside = sum(
+        caller.value for caller in line.within if is_in_loop(loop, caller.function, caller.file, caller.line)
+    )
     return min(1.0, inside / line.main_wall) if line.main_wall > 0 else loop.share
 
 
@@ -91,12 +93,12 @@ def _line_at(
 ) -> LineSamples | None:
     sampled = _sampled(document)
     found = (
-        one
-        for one in (sampled.lines if sampled is not None else ())
-        if (one.function, one.file, one.line) == (function, file, line)
+        sample
+        for sample in (sampled.lines if sampled is not None else ())
+        if (sample.function, sample.file, sample.line) == (function, file, line)
     )
     return next(found, None)
 
 
 def _sampled(document: RunDocument) -> SampledTime | None:
-    return next((one for one in document.sampled if not one.native and one.wall > 0), None)
+    return next((sampled for sampled in document.sampled if not sampled.native and sampled.wall > 0), None)

@@ -26,7 +26,7 @@ def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ..
         parts = _before_steps(document, account)
     else:
         parts = iter(sorted((*_imports(document), *_lines(document)), key=lambda row: -row.seconds))
-    known = (one for one in parts if PART * split.startup <= one.seconds <= split.startup)
+    known = (part for part in parts if PART * split.startup <= part.seconds <= split.startup)
     return tuple(islice(known, MAX_PARTS))
 
 
@@ -67,15 +67,17 @@ def _outside(document: RunDocument, account: Account) -> Iterator[AccountRow]:
 
 def _imports(document: RunDocument) -> Iterator[AccountRow]:
     """Yield the imported packages as a whole: the places are those of the region only."""
-    profile = next((one for one in document.profiles if one.kind == _IMPORTS), None)
-    for one in profile.hotspots if profile is not None else ():
-        if "." not in one.function and not one.function.startswith("["):
-            yield AccountRow("host", one.total or 0.0, what=one.function, estimated=True, does="import")
+    profile = next((profile for profile in document.profiles if profile.kind == _IMPORTS), None)
+    for package in profile.hotspots if profile is not None else ():
+        if "." not in package.function and not package.function.startswith("["):
+            yield AccountRow(
+                "host", package.total or 0.0, what=package.function, estimated=True, does="import"
+            )
 
 
 def _lines(document: RunDocument) -> Iterator[AccountRow]:
     """Yield the program's own lines that ran outside of its regions."""
-    profile = next((one for one in document.profiles if one.kind == _OUTSIDE), None)
-    for one in profile.hotspots if profile is not None else ():
-        where = Place(function=one.function, file=one.file, line=one.line)
-        yield AccountRow("host", one.total or 0.0, where, estimated=True, does="python")
+    profile = next((profile for profile in document.profiles if profile.kind == _OUTSIDE), None)
+    for line in profile.hotspots if profile is not None else ():
+        where = Place(function=line.function, file=line.file, line=line.line)
+        yield AccountRow("host", line.total or 0.0, where, estimated=True, does="python")

@@ -33,7 +33,7 @@ def step_places(run: RunEvidence) -> Iterator[StepPlace]:
     trace = run.trace
     if trace is None or not trace.lines_of:
         return
-    using = {(one.file, one.line) for one in trace.lines if one.launches or one.waits}
+    using = {(line.file, line.line) for line in trace.lines if line.launches or line.waits}
     for spot in run.document.hot_spots:
         if spot.kind not in _HOSTS or (spot.where.file, spot.where.line) in using:
             continue
@@ -90,25 +90,25 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
         return []
     if trace.starved is None or min(1 - trace.busy / trace.span, trace.starved) < HOST_BOUND:
         return []
-    lines = [one for sampled in document.sampled[:1] if not sampled.native for one in sampled.lines]
+    lines = [line for sampled in document.sampled[:1] if not sampled.native for line in sampled.lines]
     loops: dict[_Loop, float] = {}
     looped: list[tuple[LineSamples, set[_Loop], float]] = []
-    for one in lines:
-        around, left = _loops_around(one, lines), one.main_wall - _compiled_in(one)
+    for line in lines:
+        around, left = _loops_around(line, lines), line.main_wall - _compiled_in(line)
         if around:
-            looped.append((one, around, left))
+            looped.append((line, around, left))
         for loop in around:
             loops[loop] = loops.get(loop, 0.0) + left
     main = max(loops, key=loops.__getitem__, default=None)
-    own = [(one, left) for one, around, left in looped if main in around and _is_jax(one)]
+    own = [(line, left) for line, around, left in looped if main in around and _is_jax(line)]
     starved = trace.starved * (1 - trace.busy / trace.span)
     steady = _without_compiling(own, starved * (trace.span + (trace.untraced or 0.0)))
     total, every = sum(left for _, left in steady), sum(left for *_, left in looped)
     if not total or total < (1 - _UNCLEAR) * every:
         return []
     return [
-        (Place(function=one.function, file=one.file, line=one.line), left / total)
-        for one, left in steady
+        (Place(function=line.function, file=line.file, line=line.line), left / total)
+        for line, left in steady
         if left >= _MIN_SHARE * total
     ]
 
@@ -121,18 +121,18 @@ def _without_compiling(
     `starved`: seconds in which the steps had nothing on the device for want of launches; of those that were not traced
     as much as of the traced ones.
     """
-    some = [(one, left) for one, left in lines if _compiled_in(one) < _MOSTLY_COMPILING * one.main_wall]
+    some = [(line, left) for line, left in lines if _compiled_in(line) < _MOSTLY_COMPILING * line.main_wall]
     if sum(left for _, left in some) <= _LONGER * starved:
         return some
-    return [(one, left) for one, left in lines if _compiled_in(one) < _COMPILING * one.main_wall]
+    return [(line, left) for line, left in lines if _compiled_in(line) < _COMPILING * line.main_wall]
 
 
 _Loop: TypeAlias = "tuple[str | None, str, int]"  # file, function, and the line at which it begins
 
 
-def _loops_around(one: LineSamples, lines: Sequence[LineSamples]) -> set[_Loop]:
+def _loops_around(line: LineSamples, lines: Sequence[LineSamples]) -> set[_Loop]:
     """Return the loops of the program that a line is in, its own and those of the lines that lead to it."""
-    places = {(one.file, one.function, one.line), *((o.file, o.function, o.line) for o in one.within)}
+    places = {(line.file, line.function, line.line), *((o.file, o.function, o.line) for o in line.within)}
     return {
         (other.file, other.function, other.code.loop)
         for other in lines
@@ -142,17 +142,17 @@ def _loops_around(one: LineSamples, lines: Sequence[LineSamples]) -> set[_Loop]:
     }
 
 
-def _compiled_in(one: LineSamples) -> float:
-    every = (*one.below, *one.callees)
+def _compiled_in(line: LineSamples) -> float:
+    every = (*line.below, *line.callees)
     return max((inner.value for inner in every if _COMPILES.search(inner.function)), default=0.0)
 
 
-def _is_jax(one: LineSamples) -> bool:
+def _is_jax(line: LineSamples) -> bool:
     """Return whether most of a line's time is in JAX, or in what is built on it."""
     inside = sum(
-        callee.value for callee in one.callees if _JAX.search((callee.file or "").replace("\\", "/"))
+        callee.value for callee in line.callees if _JAX.search((callee.file or "").replace("\\", "/"))
     )
-    return inside > one.main_wall / 2
+    return inside > line.main_wall / 2
 
 
 def is_loader(file: str | None) -> bool:
@@ -183,7 +183,7 @@ def leads_from_step(run: RunEvidence, spot: CodeSpot) -> bool | None:
 
 def _is_among(around: Sequence[int], number: int, lines: Sequence[LineSamples]) -> bool:
     """Return whether a line of a function lies between those that use the device, or in the same loop."""
-    loops = {one.line: one.code.loop for one in lines if one.code is not None}
+    loops = {sample.line: sample.code.loop for sample in lines if sample.code is not None}
     heads = [head for line in around if (head := loops.get(line)) is not None]
     return min(*heads, *around) <= number <= max(around) if heads else min(around) <= number <= max(around)
 
@@ -191,6 +191,6 @@ def _is_among(around: Sequence[int], number: int, lines: Sequence[LineSamples]) 
 def _calls_torch_only_there(file: str | None, function: str | None, trace: GpuTrace | None) -> bool:
     """Return whether a function uses the device itself, and does not only make tensors on the host."""
     return trace is not None and any(
-        (one.file, one.function) == (file, function) and (one.launches or one.waits or one.transfers)
-        for one in trace.lines
+        (line.file, line.function) == (file, function) and (line.launches or line.waits or line.transfers)
+        for line in trace.lines
     )
