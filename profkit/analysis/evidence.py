@@ -35,7 +35,7 @@ OPERATION_SECONDS = 2.9e-6
 _OF_TOOLKIT = re.compile(
     r"(device_\w+|sm_\d+_\w+|cuda_\w+|math_functions|cooperative_groups|standard)\.(hpp|h|py)"
 )
-MANY_STEPS = 10
+MIN_STEPS = 10  # of a trace: in fewer a single large gap may be a part of them
 MIN_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
 
 
@@ -78,7 +78,9 @@ class KernelEvidence:
     @property
     def source_file(self) -> str | None:
         """Return the file of its source, by the line table of its code."""
-        return next((one.file for one in self.instructions if one.file is not None), None)
+        return next(
+            (instruction.file for instruction in self.instructions if instruction.file is not None), None
+        )
 
     @property
     def operation(self) -> str | None:
@@ -89,11 +91,11 @@ class KernelEvidence:
         """Return the source line that most of these instructions belong to; the kernel where none is known."""
         own = (self.row.time.file if self.row.time is not None else None) or ""
         lines = [
-            (one.file, one.line)
-            for one in instructions
-            if one.file is not None
-            and (not own or file_name(one.file) == file_name(own))
-            and not _OF_TOOLKIT.fullmatch(file_name(one.file))
+            (instruction.file, instruction.line)
+            for instruction in instructions
+            if instruction.file is not None
+            and (not own or file_name(instruction.file) == file_name(own))
+            and not _OF_TOOLKIT.fullmatch(file_name(instruction.file))
         ]
         if not lines:
             return self.place
@@ -147,16 +149,18 @@ def file_name(file: str) -> str:
 def kernels_at(run: RunEvidence, place: Place) -> list[KernelTime]:
     """Return the kernels that a line launched."""
     at = (place.file, place.line)
-    return [one for one in run.times if at in ((line.file, line.line) for line in launching_lines([one]))]
+    return [time for time in run.times if at in ((line.file, line.line) for line in launching_lines([time]))]
 
 
 def text_at(run: RunEvidence, place: Place) -> str:
     """Return the source of a line where it was sampled; empty where it holds several statements.
 
-    Which of `loss.backward(); opt.step()` takes the time its text does not tell.
+    Which of `loss.backward(); opt.step()` takes the time cannot be read from its text.
     """
     lines = (line for sampled in run.document.sampled for line in sampled.lines if line.code is not None)
-    texts = (one.code.text for one in lines if one.code and (one.file, one.line) == (place.file, place.line))
+    texts = (
+        line.code.text for line in lines if line.code and (line.file, line.line) == (place.file, place.line)
+    )
     text = next(texts, "")
     return "" if _holds_several_statements(text) else text
 
@@ -190,14 +194,14 @@ def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
     """Return the lines that launched these kernels, and the seconds of each."""
     seconds: dict[Place, float] = {}
     for kernel in kernels:
-        on_lines = sum(one.kernel_seconds for one in kernel.lines)  # else each launch counts the same
+        on_lines = sum(line.kernel_seconds for line in kernel.lines)  # else each launch counts the same
         shares = [
-            one.kernel_seconds / max(on_lines, kernel.total) if on_lines else one.launches / kernel.launches
-            for one in kernel.lines
+            line.kernel_seconds / max(on_lines, kernel.total) if on_lines else line.launches / kernel.launches
+            for line in kernel.lines
         ]
-        places = [(one.function, one.file, one.line) for one in kernel.lines]
+        places = [(line.function, line.file, line.line) for line in kernel.lines]
         lines = list(zip(places, shares, strict=True))
-        if not lines and kernel.file is not None:  # a report that tells one alone
+        if not lines and kernel.file is not None:  # a report that has a single line
             lines = [((kernel.function, kernel.file, kernel.line or 0), 1.0)]
         for (function, file, number), share in lines:
             place = Place(function=function, file=file, line=number)
@@ -209,7 +213,7 @@ def main_line(kernels: Sequence[KernelTime]) -> Place:
     """Return the line that launched most of these kernels' time; where none is known the place of the largest."""
     by_line = launching_lines(kernels)
     return max(
-        by_line, key=by_line.__getitem__, default=launch_place(max(kernels, key=lambda one: one.total))
+        by_line, key=by_line.__getitem__, default=launch_place(max(kernels, key=lambda kernel: kernel.total))
     )
 
 
@@ -244,7 +248,14 @@ class RunEvidence:
     def profile(self, kind: ProfileKind) -> Profile | None:
         """Return the first profile of that kind which is not empty."""
         profiles = self.document.profiles
-        return next((one for one in profiles if one.kind == kind and one.hotspots and one.total > 0), None)
+        return next(
+            (
+                profile
+                for profile in profiles
+                if profile.kind == kind and profile.hotspots and profile.total > 0
+            ),
+            None,
+        )
 
     @property
     def gpu_share(self) -> float:
@@ -262,8 +273,8 @@ class RunEvidence:
 
     def share_of(self, kernels: Iterable[KernelTime]) -> float:
         """Return the share of the whole time that these kernels of the trace take."""
-        total = sum(one.total for one in self.times)
-        return sum(one.total for one in kernels) / total * self.gpu_share if total > 0 else 0.0
+        total = sum(time.total for time in self.times)
+        return sum(kernel.total for kernel in kernels) / total * self.gpu_share if total > 0 else 0.0
 
     @property
     def framework(self) -> str:
@@ -271,10 +282,14 @@ class RunEvidence:
         known.
         """
         times = self.document.trace.kernels if self.document.trace is not None else ()
-        owners = {kernel_owner(one.kernel.name) for one in times} | {kernel.owner for kernel in self.kernels}
-        if "xla" in owners or any(name.startswith("XlaModule") for one in times for name in one.ranges):
+        owners = {kernel_owner(time.kernel.name) for time in times} | {
+            kernel.owner for kernel in self.kernels
+        }
+        if "xla" in owners or any(name.startswith("XlaModule") for time in times for name in time.ranges):
             return "jax"
-        if owners & {"aten", "inductor"} or any((one.operation or "").startswith("aten::") for one in times):
+        if owners & {"aten", "inductor"} or any(
+            (time.operation or "").startswith("aten::") for time in times
+        ):
             return "torch"
         workload = self.document.workload
         return "cuda" if workload.command and workload.python is None else ""
@@ -293,10 +308,21 @@ class RunEvidence:
 def looping_call(run: RunEvidence, place: Place) -> Place:
     """Return the last line in a loop on the way outwards from a place; it calls all the others."""
     found = place
-    calling = [one for sampled in run.document.sampled if not sampled.native for one in sampled.outer]
+    calling = [
+        sampled_line
+        for sampled in run.document.sampled
+        if not sampled.native
+        for sampled_line in sampled.outer
+    ]
     for outer, here in outwards(run, place):
-        there = (one for one in (*here, *calling) if (one.file, one.line) == (outer.file, outer.line))
-        if any(one.code is not None and one.code.loop is not None for one in there):
+        there = (
+            sampled_line
+            for sampled_line in (*here, *calling)
+            if (sampled_line.file, sampled_line.line) == (outer.file, outer.line)
+        )
+        if any(
+            sampled_line.code is not None and sampled_line.code.loop is not None for sampled_line in there
+        ):
             found = outer
     return found
 
@@ -308,12 +334,12 @@ def outwards(run: RunEvidence, place: Place) -> Iterator[tuple[Place, list[LineS
     """
     lines = [line for sampled in run.document.sampled if not sampled.native for line in sampled.lines]
     for _ in range(DEEPEST):
-        here = [one for one in lines if (one.file, one.function) == (place.file, place.function)]
+        here = [line for line in lines if (line.file, line.function) == (place.file, place.function)]
         yield place, here
-        callers = [caller for one in here for caller in one.callers[:1]]
+        callers = [caller for line in here for caller in line.callers[:1]]
         if not callers:
             return
-        outer = max(callers, key=lambda one: one.value)
+        outer = max(callers, key=lambda caller: caller.value)
         place = Place(function=outer.function, file=outer.file, line=outer.line)
 
 
@@ -340,7 +366,9 @@ def evidence_of(document: RunDocument) -> RunEvidence:
             if gpu is not None and gpu.multiprocessors:
                 values.setdefault("launch.multiprocessors", float(gpu.multiprocessors))
             own = counters.get((row.scope.name, row.scope.id), {})
-            instructions = tuple(one for one in document.instructions if one.kernel == row.scope)
+            instructions = tuple(
+                instruction for instruction in document.instructions if instruction.kernel == row.scope
+            )
             owner = kernel_owner(row.scope.name or "")
             kernels.append(KernelEvidence(row, owner, share, values, own, gpu, instructions))
     debug = document.facts.get("debug build", "").split("; ")
@@ -372,7 +400,7 @@ def idle_share(run: RunEvidence) -> float | None:
 def _single_gap(trace: GpuTrace) -> float:
     """Return a gap that alone is most of the idle time of many steps: a first use, which belongs to none of them."""
     gap, idle = trace.largest_gap or 0.0, (trace.span or 0.0) - (trace.busy or 0.0)
-    return gap if (trace.repeats or 0) >= MANY_STEPS and gap > 0.5 * idle and not trace.marked else 0.0
+    return gap if (trace.repeats or 0) >= MIN_STEPS and gap > 0.5 * idle and not trace.marked else 0.0
 
 
 def instrument_seconds(trace: GpuTrace) -> float:

@@ -92,8 +92,8 @@ def called_in_library(symbol: str) -> str:
     names = plain_symbol(symbol).split("::")
     if _HIDDEN.fullmatch(names[-1]):
         return ""
-    known = [one for one in names[:-1] if not _HIDDEN.fullmatch(one)]
-    return "::".join((*(one for one in known[-1:] if one != names[-1]), names[-1]))
+    known = [name for name in names[:-1] if not _HIDDEN.fullmatch(name)]
+    return "::".join((*(name for name in known[-1:] if name != names[-1]), names[-1]))
 
 
 # What glibc adds to a name: the kind of processor that a version is for, the step of the work that is its own.
@@ -129,7 +129,7 @@ def public_module(module: str) -> str:
 
 
 def name_in_file(name: str, file: str | None, library: str | None = None) -> str:
-    """Return the name of a function by whose it is: unchanged if no file or library of Python says that it is one's.
+    """Return the name of a function by whose it is: unchanged if no file or library of Python owns it.
 
     A symbol of machine code has no other name than its own.
     """

@@ -301,9 +301,9 @@ def fingerprint_differences(
 ) -> tuple[Difference, ...]:
     """Return every field in which they differ, the weightiest first.
 
-    A `must` field that only one of the two tells is no difference but a doubt: it comes as `should`, and says so. So
-    are arguments that may differ only in what is masked. What neither tells, and what a later profkit added, is passed
-    over. The command is told as others may see it.
+    A `must` field that only one of the two has is no difference but a doubt: it comes as `should`, and says so. So
+    are arguments that may differ only in what is masked. What neither has, and what a later profkit added, is passed
+    over. The command is given without its secrets.
     """
     fields = all_fields()
     before, after = _values(baseline), _values(candidate)

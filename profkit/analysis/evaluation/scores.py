@@ -2,7 +2,7 @@
 
 A test counts unless it was skipped or not run.
 What crashed, hung or could not be loaded stays in every denominator: else crashing would raise a score. An operation
-that could not be run here was asked for, too: it is in the denominators of operations, and not correct.
+that could not be run here was requested, too: it is in the denominators of operations, and not correct.
 
 One evaluation in a few numbers, each with the number of tests or operations behind it.
 
@@ -187,26 +187,26 @@ def scores_of(
 ) -> EvaluationScores:
     """Return the scores; `operations` where they are known already."""
     operations = operation_results(document) if operations is None else operations
-    counted = [one for one in operations if one.is_decidable]
+    counted = [operation for operation in operations if operation.is_decidable]
     timed = [result for result in document.results if is_timed_well(result)]
     fallen = sum(result.status in FAILED and result.test.timed for result in document.results)
-    rates = [one.pass_rate for one in counted if one.pass_rate is not None]
+    rates = [operation.pass_rate for operation in counted if operation.pass_rate is not None]
     ended = Counter(result.status for result in document.results)
     return EvaluationScores(
         operations=len(operations),
         counted_operations=len(counted),
-        correct_operations=sum(one.correct for one in counted),
-        not_run_operations=sum(one.status == "not-run" for one in counted),
+        correct_operations=sum(operation.correct for operation in counted),
+        not_run_operations=sum(operation.status == "not-run" for operation in counted),
         tests=len(document.results),
         counted_tests=sum(map(counts, document.results)),
         passed_tests=sum(result.status == "passed" for result in document.results),
         skipped_tests=sum(result.status == "skipped" for result in document.results),
         statuses={status: ended[status] for status in STATUSES if ended[status]},
-        correctness_score=sum(one.correct for one in counted) / len(counted) if rates else None,
+        correctness_score=sum(operation.correct for operation in counted) / len(counted) if rates else None,
         mean_pass_rate=sum(rates) / len(rates) if rates else None,
         geomean=mean_speedup(timed, document.floor),
         geomean_with_fallback=mean_speedup(timed, document.floor, unchanged=fallen),
-        words=Counter(one.speedup.word for one in operations if one.speedup is not None),
+        words=Counter(operation.speedup.word for operation in operations if operation.speedup is not None),
     )
 
 
@@ -214,16 +214,18 @@ def scores_of(
 
 
 def fast_p(operations: Sequence[OperationResult], p: float) -> float | None:
-    """Share of the operations that are correct and more than `p` times as fast as PyTorch; None where nobody can tell.
+    """Share of the operations that are correct and more than `p` times as fast as PyTorch; None where it is not known.
 
     Faster than p is what has its whole 95 % interval above p, and above 1 only what is FASTER: else an unchanged
     PyTorch would be faster than 1 half of the time (KernelBench issue 166). The denominator are all operations on which
-    something can be decided. After KernelBench (arXiv 2502.10517). Speed-ups without intervals tell nothing.
+    something can be decided. After KernelBench (arXiv 2502.10517). Speed-ups without intervals do not count.
     """
-    counted = [one for one in operations if one.is_decidable]
-    if not any(one.speedup is not None and one.speedup.low is not None for one in counted):
+    counted = [operation for operation in operations if operation.is_decidable]
+    if not any(operation.speedup is not None and operation.speedup.low is not None for operation in counted):
         return None
-    return sum(one.correct and least_speedup(one.speedup) > p for one in counted) / len(counted)
+    return sum(operation.correct and least_speedup(operation.speedup) > p for operation in counted) / len(
+        counted
+    )
 
 
 # ---------------------------------------------------------------- a closer look
@@ -347,7 +349,9 @@ def word_of_parts(
 def mean_speedup(results: Iterable[TestResult], floor: float, *, unchanged: int = 0) -> MeanSpeedup | None:
     """Return the geometric mean of the results that have a speed-up; None without any. See `mean_of_speedups`."""
     speedups = (result.speedup for result in results)
-    return mean_of_speedups((one for one in speedups if one is not None), floor, unchanged=unchanged)
+    return mean_of_speedups(
+        (speedup for speedup in speedups if speedup is not None), floor, unchanged=unchanged
+    )
 
 
 def mean_of_speedups(speedups: Iterable[Speedup], floor: float, *, unchanged: int = 0) -> MeanSpeedup | None:

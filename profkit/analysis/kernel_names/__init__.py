@@ -48,7 +48,9 @@ def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tupl
     }
     twins = _several(texts)
     counts: dict[str, int] = {}
-    for pair in pairs:  # other instances of one template in one shape, told apart only by what was left out
+    for (
+        pair
+    ) in pairs:  # other instances of one template in one shape, distinguished only by what was left out
         label = texts[pair]
         if label in twins:
             counts[label] = counts.get(label, 0) + 1

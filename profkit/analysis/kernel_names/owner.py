@@ -93,17 +93,19 @@ def tuning_kernels(trace: GpuTrace) -> frozenset[Kernel]:
 
     A fill of the size with which caches are flushed is one where a kernel follows each that is no library's.
     """
-    kernels = [one.kernel for one in (*trace.kernels, *trace.setup)]
-    found = {one for one in kernels if is_tuning_kernel(one.name)}
+    kernels = [time.kernel for time in (*trace.kernels, *trace.setup)]
+    found = {kernel for kernel in kernels if is_tuning_kernel(kernel.name)}
     followers: dict[Kernel, set[KernelOwner]] = {}
     for at, after in zip(trace.order, trace.order[1:], strict=False):
         followers.setdefault(kernels[at], set()).add(kernel_owner(kernels[after].name))
     return frozenset(
         found
         | {
-            one
-            for one in kernels
-            if _flushes_caches(one) and followers.get(one, set()) and followers[one] <= {"user", "inductor"}
+            kernel
+            for kernel in kernels
+            if _flushes_caches(kernel)
+            and followers.get(kernel, set())
+            and followers[kernel] <= {"user", "inductor"}
         }
     )
 

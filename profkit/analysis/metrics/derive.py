@@ -71,7 +71,7 @@ def derive(
     (0..1): a metric whose counters come from several runs says so, and is an estimate where these differed by
     2 % or more.
 
-    Of the run, a region and a kernel every metric is told, also as unavailable (with the tables' exceptions,
+    Of the run, a region and a kernel every metric is reported, also as unavailable (with the tables' exceptions,
     `FormulaTable.optional`); of a function only what has a value.
     On a hybrid part nothing is summed across PMUs: readings are those of the PMU that did most cycles, and say so.
     Cycles and not perf's run time decide that: a system-wide counter also runs on an idle core.
@@ -204,7 +204,7 @@ def _reading(
         if info.name in context.table.missing and not any(name in index for name in above):
             why = Fact(context.table.missing[info.name])
         return _unavailable(info, why, nearest, scope=scope, context=context)
-    # Stable: of equally good formulas the one that stands first. One that was on all the time beats a better
+    # Stable: of equally good formulas the first. One that was on all the time beats a better
     # one that was multiplexed, since a multiplexed ratio can be far off.
     best = max(usable, key=lambda way: min(1.0, _share(way, index, context.table) / ALWAYS_ON))
     counts = {name: _value(index, name, context.table) or 0.0 for name in best.names}
@@ -248,7 +248,7 @@ def _quality(way: Formula, share: float, context: _Context) -> tuple[Quality, Fa
 
 
 def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
-    """Return whether all that stands above the line of one formula was asked for: a clock alone is no arithmetic
+    """Return whether all counters above the line of one formula were requested: a clock alone is no arithmetic
     rate.
     """
     return any(all(table.resolve(name) in index for name in way.over.names) for way in ways)
