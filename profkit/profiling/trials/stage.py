@@ -58,7 +58,7 @@ def time_for(context: RunContext, trying: Trying, longest: float, left: float | 
         return TrialTime(together, DECIDING, asked)
     left = max(0.0, left)
     if not asked:
-        return TrialTime(max(min(together, left), longest), UNASKED_DECIDING, asked)
+        return TrialTime(min(together, left), UNASKED_DECIDING, asked)
     together = min(together, left)
     return TrialTime(together, min(DECIDING, left - together), asked)
 
@@ -102,7 +102,8 @@ def _make_trials(
     deadline = begin + allowed.together
     done: tuple[TriedChange, ...] = ()
     waiting = list(candidates if trying == "all" else candidates[:MAX_TRIALS])
-    while waiting and time.monotonic() + setting.longest <= deadline:
+    # The first of those that nobody asked for has its run, however little time the passes left.
+    while waiting and (time.monotonic() + setting.longest <= deadline or not (done or allowed.asked)):
         experiment = waiting.pop(0)
         longer = ", longer if it helps" if allowed.deciding else ""
         progress.begin("try", f"{CHANGES[experiment.name]}, about {setting.longest:.0f} s{longer}")

@@ -266,7 +266,7 @@ def timed(**more: object) -> RunContext:
     [
         (timed(), "auto", 6.3, stage.TrialTime(6.3, 20.0, asked=False)),  # of a program of 5 s
         (timed(), "auto", 40.0, stage.TrialTime(15.0, 20.0, asked=False)),  # three runs
-        (timed(), "auto", -4.0, stage.TrialTime(5.0, 20.0, asked=False)),  # one run in any case
+        (timed(), "auto", -4.0, stage.TrialTime(0.0, 20.0, asked=False)),
         (timed(), "all", 6.3, stage.TrialTime(600.0, stage.DECIDING)),
         (timed(wanted=("timing", "try")), "auto", 6.3, stage.TrialTime(30.0, stage.DECIDING)),
         (timed(budget=90.0), "auto", 50.0, stage.TrialTime(30.0, 20.0)),
