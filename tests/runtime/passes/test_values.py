@@ -63,6 +63,48 @@ def test_denormal_numbers_and_slow_types_are_seen() -> None:
     assert looked_at([small.astype(numpy.float16)])["held"][0] == "numpy.ndarray of float16"
 
 
+class _Kept:
+    """Stands for what pandas keeps of a grouping: its own objects have no more than their attributes."""
+
+    def __init__(self, **held: object) -> None:
+        vars(self).update(held)
+
+
+class _Frame(list[int]):
+    __module__ = "pandas.core.frame"
+
+
+class Categorical:
+    __module__ = "pandas.core.arrays.categorical"
+
+    def __init__(self, number: int) -> None:
+        self.categories = range(number)
+
+
+def _grouped(observed: object, *numbers: int) -> dict[str, list[object]]:
+    """What a look tells of a grouping of ten thousand rows by columns with so many categories."""
+    groupings = [_Kept(_observed=observed, grouping_vector=Categorical(number)) for number in numbers]
+    kind = type("DataFrameGroupBy", (_Kept,), {"__module__": "pandas.core.groupby.generic"})
+    grouped = kind(_grouper=_Kept(_groupings=groupings), obj=_Frame(range(10_000)))
+
+    def method(self: object) -> FrameType:
+        return sys._getframe()
+
+    seen = FunctionValues()
+    seen.look_at_groups(method(grouped), 12)
+    return seen.types
+
+
+def test_groups_of_categories_are_counted_where_most_are_empty() -> None:
+    assert _grouped(False, 900, 2700) == {
+        "12 [groups]": ["groups", 2_430_000, 2_430_000],
+        "12 [grouped rows]": ["rows", 10_000, 10_000],
+    }
+    assert _grouped(True, 900, 2700) == {}
+    assert _grouped(False, 900, 100) == {}  # fewer than ten for each row
+    assert _grouped(False) == {}
+
+
 async def _held_by_one(*, of_one_lock: bool) -> tuple[str, bool]:
     locks = [asyncio.Lock() for _ in range(3)]
 

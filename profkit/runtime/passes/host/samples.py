@@ -18,6 +18,7 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
+from .groups import is_grouping
 from .own_library import is_own
 from .shared_file import append, json_text
 from .values import FunctionValues, awaited_frames, cache_uses, is_keepable, line_of_jump
@@ -120,7 +121,7 @@ _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file
 class _Function:
     """A code object, which is kept so that its address stays its own, and the numbers of its lines."""
 
-    __slots__ = ("code", "companion", "fixed", "hidden", "lines", "number", "users", "values")
+    __slots__ = ("code", "companion", "fixed", "groups", "hidden", "lines", "number", "users", "values")
 
     def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
         self.code, self.number = code, number
@@ -133,6 +134,7 @@ class _Function:
         self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
         self.users = not self.hidden and self.fixed is None and not _is_installed(code.co_filename)
         self.values = FunctionValues() if self.users or is_keepable(code) else None
+        self.groups = not self.users and is_grouping(code)
 
 
 class _ThreadState:
@@ -480,15 +482,19 @@ class StackSampler:
 
     def _look_at(self, frame: FrameType | None) -> None:
         """Note the variables of the innermost function of the program, and the arguments of the library's below it."""
-        innermost = frame
+        innermost, grouping = frame, None
         while frame is not None:
             function = self._functions.get(id(frame.f_code))
-            if function is not None and function.values is not None and not function.users:
+            if function is not None and function.groups:
+                grouping = frame
+            elif function is not None and function.values is not None and not function.users:
                 # re._compile mostly finds what it compiled before, and calls nothing then.
                 if frame is not innermost or function.code.co_name != "_compile":
                     function.values.look_at_arguments(frame)
             elif function is not None and function.values is not None:
                 function.values.look(frame)
+                if grouping is not None:
+                    function.values.look_at_groups(grouping, frame.f_lineno)
                 outer = frame.f_back
                 for _ in range(MAX_RECURSIVE_CALLS):  # of itself: a recursion has its arguments on the stack
                     if outer is None or outer.f_code is not frame.f_code:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 
+from .groups import GROUPED_ROWS, GROUPS, sparse_groups
+
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -111,6 +113,19 @@ class FunctionValues:
         self.times[given] = self.times.get(given, 0) + 1
         counts = list(self.times.values())
         self.types = {ONCE: ["int", counts.count(1), -1], TWICE: ["int", counts.count(2), -1]}
+
+    def look_at_groups(self, frame: FrameType, line: int) -> None:
+        """Look at what a method of pandas' groups, whose frame is `frame`, was called on in a line of the function."""
+        if self.looks > TYPE_LOOKS and self.looks % 10:
+            return
+        try:
+            found = sparse_groups(frame)
+        finally:
+            if sys.version_info < (3, 13):
+                frame.f_locals.clear()
+        if found is not None:
+            self._keep(f"{line}{GROUPS}", "groups", found[0])
+            self._keep(f"{line}{GROUPED_ROWS}", "rows", found[1])
 
     def _look(self, frame: FrameType, code: CodeType, known: dict[str, object]) -> None:
         if self.arguments is not None:

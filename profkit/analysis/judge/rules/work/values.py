@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 
-from profkit.analysis.judge.rules.counted import last_name
+from profkit.analysis.judge.rules.counted import last_name, with_slashes
 from profkit.analysis.judge.rules.spots import Find, called_names, calls_text, count_text, say, takes_the_time
 from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.searches import dotted
@@ -18,6 +18,9 @@ ALTERNATIVES = 50  # words of a pattern: fewer are found as fast as in a set
 DENORMAL = 100  # of a thousand numbers
 MANY_NUMBERS = 1000
 _BEHIND = " [denormal]"  # as the look at variables calls it
+_GROUPS, _GROUPED_ROWS = " [groups]", " [grouped rows]"  # behind the line
+_GROUPING = "/pandas/core/groupby/"
+MOSTLY = 0.5  # of a place's time
 _SLOW = {"numpy.ndarray of float16": "half", "numpy.ndarray of longdouble": "long"}
 _SEARCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
 # What reads no number, or makes others of them: the result is what is worked on.
@@ -98,6 +101,25 @@ def slow_type(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa:
     return None
 
 
+def empty_groups(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a grouping by categories that makes a group of each combination of them, of which most have no row."""
+    held = spot.variables.get(f"{spot.where.line}{_GROUPS}")
+    rows = spot.variables.get(f"{spot.where.line}{_GROUPED_ROWS}")
+    below = max((one.value for one in spot.below if _GROUPING in with_slashes(one.file)), default=0.0)
+    if held is None or not held.length or rows is None or not rows.length or below < MOSTLY:
+        return None
+    return say(
+        spot,
+        "empty-groups",
+        f"Group with observed=True: {count_text(rows.length)} rows are grouped into {count_text(held.length)} groups, "
+        "nearly all of them empty",
+        "the columns are categorical, and with observed=False each combination of their categories is a group"
+        + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+        spot.share * below * (1 - rows.length / held.length),
+        change=words("empty-groups", "host"),
+    )
+
+
 def computes_with(spot: CodeSpot, name: str) -> bool:
     """Return whether a line computes with all, or a part, of the numbers that a name holds."""
     if spot.code is None or not spot.code.statement or spot.kind not in ("python", "library"):
@@ -123,4 +145,4 @@ def computes_with(spot: CodeSpot, name: str) -> bool:
     return False
 
 
-PATTERNS: tuple[Find, ...] = (many_words, denormal_numbers, slow_type)
+PATTERNS: tuple[Find, ...] = (many_words, denormal_numbers, slow_type, empty_groups)
