@@ -6,9 +6,17 @@ Each is proved by the source, by what the variables hold, and by a count.
 from __future__ import annotations
 
 from profkit.analysis.function_names import place_name
-from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.counted import counted_function, last_name, profile_of, with_slashes
 from profkit.analysis.judge.rules.spot_values import LONG, is_often
-from profkit.analysis.judge.rules.spots import MIN_CALLS, Find, calls_text, count_text, say, takes_the_time
+from profkit.analysis.judge.rules.spots import (
+    MIN_CALLS,
+    SEVERAL,
+    Find,
+    calls_text,
+    count_text,
+    say,
+    takes_the_time,
+)
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import percent_text
 from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument
@@ -19,6 +27,8 @@ SMALL, TURNED_OVER = (
     4,
 )  # hits for each miss of a full cache, and how often all that it keeps was replaced
 HASHING = 0.3  # of a place's time
+LOADER = ("/torch/utils/data/dataloader.py",)
+LOADING, STARTING = 0.3, 0.25  # of a place's time in a loader, and of that in starting and ending its workers
 FOR_EACH_OBJECT = 4  # hashes and comparisons of each object that was made
 _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque")
 
@@ -119,5 +129,34 @@ def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
     )
 
 
-PATTERNS: tuple[Find, ...] = (aggregated_again, hashed_again, useless_cache)
+def restarted_workers(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a loader of torch whose workers are started and ended each time that a loop begins to go through it."""
+    below = max((one.value for one in spot.below if with_slashes(one.file).endswith(LOADER)), default=0.0)
+    counted = {
+        name: found
+        for name in ("_get_iterator", "__next__", "_shutdown_workers", "__del__")
+        if (found := counted_function(document, name, LOADER)) is not None
+    }
+    # What ends with its workers is the iterator of a loader that has some, and does not keep them.
+    ended = (counted["__del__"].calls or 0) if len(counted) == 4 else 0
+    if below < LOADING or ended < SEVERAL:
+        return None
+    seconds = {name: one.total or one.own for name, one in counted.items()}
+    whole = seconds["_get_iterator"] + seconds["__next__"]  # which ends the workers after the last batch
+    starting = (seconds["_get_iterator"] + seconds["_shutdown_workers"]) / whole if whole > 0 else 0.0
+    if starting < STARTING:
+        return None
+    least = "at least " if spot.partial else ""
+    return say(
+        spot,
+        "restarted-workers",
+        f"The loader's workers are started and ended {least}{count_text(ended)} times, once for each pass over the data",
+        f"{percent_text(100 * min(1.0, starting))} of the loader's time is starting and ending them, and each pass waits "
+        "for its first batch while they start",
+        spot.share * below * (1 - 1 / ended),
+        change=words("restarted-workers", "host"),
+    )
+
+
+PATTERNS: tuple[Find, ...] = (aggregated_again, hashed_again, useless_cache, restarted_workers)
 OF_CALLS: tuple[Find, ...] = (aggregated_again, useless_cache)
