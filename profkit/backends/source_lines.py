@@ -26,6 +26,7 @@ from profkit.analysis.stacks.passed_lines import has_slow_call, is_of_line, pass
 from profkit.analysis.stacks.polling_loops import looks_again
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.stacks.source import LONGEST_TEXT, MAX_BYTES, body_line, line_code, parsed
+from profkit.backends.shell_script import script_of, with_lines
 from profkit.core.files.regular import read_start
 from profkit.core.process import ask
 from profkit.core.types import (
@@ -87,7 +88,10 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
     )
     work = sum(sampled_line.main_wall for sampled_line in lines) + sampled.rest_wall  # imports are in neither
     loops = find_loops(lines, work, lambda file: parsed(text_of(file)))
-    return replace(sampled, lines=tuple(lines), outer=calling, import_codes=import_codes, loops=loops)
+    programs = with_lines(sampled.programs, script_of(workload))
+    return replace(
+        sampled, lines=tuple(lines), outer=calling, import_codes=import_codes, loops=loops, programs=programs
+    )
 
 
 def _at_loop(line: LineSamples, code_of: Callable[[str | None, int | None], LineCode | None]) -> LineSamples:

@@ -23,7 +23,17 @@ from profkit.analysis.timeline.thread_record import threads_timeline
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import Fact, Frame, Hotspot, Profile, Report, Stacks, Timeline, Variable
+from profkit.core.types import (
+    Fact,
+    Frame,
+    Hotspot,
+    Profile,
+    Report,
+    Stacks,
+    StartedProgram,
+    Timeline,
+    Variable,
+)
 from profkit.profilers.files import lines_of, reading
 from profkit.profilers.perf.leaves import Moment, NativeLeaf, by_stack, read_leaves
 
@@ -47,6 +57,9 @@ ROUGH, LONG_ENOUGH = 0.05, 0.5
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
 
 
+OVERLAP = 0.02  # s by which the clocks of two processes may differ
+
+
 def looks_like_stacks(head: bytes) -> bool:
     """Return whether the first line that is not empty is one of ours."""
     return head.lstrip(b"\n").startswith(_SIGN)
@@ -59,6 +72,8 @@ class _Process:
     key: str
     begun: int  # ms; the first one to begin is that of the command itself
     pid: int = 0
+    parent: int = 0
+    leads: bool = False  # the run has no other process of Python at this time: its main thread is that of the run
     program: str = ""
     python: str = ""
     own_clocks: bool = True
@@ -153,7 +168,7 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
         profiles=(*tally.profiles(values), _threads(processes, first)),
         stacks=tuple(stacks),
         warnings=(*_warnings(processes, first, torn), *_rough_shares(main_count, seconds)),
-        sampled=lines.sampled(values, collecting, children),
+        sampled=replace(lines.sampled(values, collecting, children), programs=_started(processes)),
     )
 
 
@@ -282,12 +297,13 @@ def _add_lines(
 
     Returns the garbage collector's seconds, and the number of children where there are many short ones.
     """
-    other_processes = [process for process in processes if process is not first]
+    other_processes = [process for process in processes if not process.leads]
+    leading = [process for process in processes if process.leads]
     mean = math.fsum(process.seconds for process in other_processes) / max(1, len(other_processes))
     children = (
         len(other_processes) if len(other_processes) >= MIN_CHILDREN and mean < MAX_CHILD_SECONDS else 0
     )
-    for number, process in enumerate([first] if children else processes):
+    for number, process in enumerate(leading if children else processes):
         main = min(process.threads, default=0)
         for (node, thread, inside), (wall, cpu) in process.sums.items():
             if marked and not inside:
@@ -315,11 +331,37 @@ def _add_lines(
     return first.collecting, children
 
 
+def _started(processes: Sequence[_Process]) -> tuple[StartedProgram, ...]:
+    """Return the programs that were started several times one after the other, with the seconds of their imports."""
+    by_program: dict[str, list[_Process]] = {}
+    for process in processes:
+        if process.leads and process.program:
+            by_program.setdefault(process.program, []).append(process)
+    return tuple(
+        StartedProgram(
+            program,
+            "python",
+            len(alike),
+            math.fsum(process.seconds for process in alike),
+            math.fsum(map(_importing, alike)),
+        )
+        for program, alike in by_program.items()
+        if len(alike) > 1
+    )
+
+
+def _importing(process: _Process) -> float:
+    """Return the wall seconds in which a process's main thread imports."""
+    samples = (sample for sample, _ in _samples(process, process))
+    return math.fsum(sample.wall for sample in samples if sample.first and None in sample.frames)
+
+
 def _bare_sample(process: _Process, first: _Process, node: int, thread: int) -> tuple[PythonSample, Role]:
     """Return a stack without its times, and whose it is."""
-    is_main = process is first and thread == min(process.threads, default=0)
+    leads = process is first or process.leads
+    is_main = leads and thread == min(process.threads, default=0)
     frames, numbers = _stack(process, node)
-    role: Role = "main" if is_main else "thread" if process is first else "process"
+    role: Role = "main" if is_main else "thread" if leads else "process"
     return PythonSample(frames, numbers, 0.0, 0.0, is_main), role
 
 
@@ -378,7 +420,20 @@ def _read_processes(path: Path) -> tuple[list[_Process], int]:
                     torn += 1
     if not processes:
         raise UnreadableReport(f"{path} holds no sampled stacks: none of its lines says {SCHEMA}")
+    _mark_leading(list(processes.values()))
     return list(processes.values()), torn
+
+
+def _mark_leading(processes: list[_Process]) -> None:
+    """Mark the first process, and those that its parent started one after the other, as a shell's script does."""
+    last: _Process | None = None
+    for process in sorted(processes, key=lambda one: one.begun):
+        if last is None or (
+            process.parent == last.parent > 0
+            and not process.rank
+            and process.begun >= last.begun + 1e3 * (last.seconds - OVERLAP)
+        ):
+            process.leads, last = True, process
 
 
 def _add_line(processes: dict[str, _Process], text: str) -> bool:
@@ -419,6 +474,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         str(line.get("python", process.python)),
     )
     process.pid = int(line.get("pid", process.pid))
+    process.parent = int(line.get("parent", process.parent))
     process.own_clocks = process.own_clocks and line.get("cpu", "thread") == "thread"
     process.failed = str(line.get("failed", process.failed))
     process.ended = process.ended or bool(line.get("end"))
@@ -487,7 +543,8 @@ def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample,
             stacks[node] = _stack(process, node)
         frames, lines = stacks[node]
         if frames:
-            yield PythonSample(frames, lines, cpu, wall, process is first and thread == main), inside
+            is_main = (process is first or process.leads) and thread == main
+            yield PythonSample(frames, lines, cpu, wall, is_main), inside
 
 
 def _stack(process: _Process, node: int) -> tuple[tuple[Frame | None, ...], tuple[int, ...]]:

@@ -1,10 +1,11 @@
 """Programs of C++ and Rust for the rows of costly_native.yaml, each in two forms: as it was written, and mended.
 
-    python -m tests.answers.native [NAME ...]
+    python -m tests.answers.native [--plain] [NAME ...]
 
 compiles both, samples both with perf, and prints whether the row is found at the first, whether the second is free of
 it, whether both print the same, and how many times faster the second is. The programs are in tests/answers/native/;
-`FIXED` (C++) or `--cfg fixed` (Rust) is the second form, and their argument is their size.
+With --plain they are compiled without
+debug information. `FIXED` (C++) or `--cfg fixed` (Rust) is the second form, and their argument is their size.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
-from profkit.analysis.judge.rules.native.functions import native_functions
+from profkit.analysis.judge.rules.native.functions import native_functions, unlined_functions
 from profkit.backends.source_lines import source_places, with_text
 from profkit.core.types import Insight
 from profkit.profilers.perf.command import record_argv, script_argv
@@ -33,6 +34,8 @@ TITLES = {
     "tree": "Keys are looked up in a tree, and compared at each step down",
     "container-cloned": "All that a container holds is copied here",
 } | {row.id: row.title for row in native_functions()}
+
+UNLINED = {row.id: row.title for row in unlined_functions()}  # of programs without debug information
 
 
 @dataclass(frozen=True)
@@ -53,19 +56,20 @@ def sources() -> list[Path]:
     return sorted(one for one in PROGRAMS.iterdir() if shutil.which(COMPILERS[one.suffix]))
 
 
-def compiled(source: Path, folder: Path, *, fixed: bool) -> Path:
-    """Compile one form of a program, as it is delivered: optimised, with debug information."""
-    program = folder / (source.stem + ("-fixed" if fixed else ""))
+def compiled(source: Path, folder: Path, *, fixed: bool, debug: bool = True) -> Path:
+    """Compile one form of a program, as it is delivered: optimised, with debug information or without."""
+    program = folder / (source.stem + ("-fixed" if fixed else "") + ("" if debug else "-plain"))
+    information = ["-g"] if debug else []
     if source.suffix == ".cpp":
         form = ["-DFIXED"] if fixed else []
-        argv = ["g++", "-O2", "-g", "-std=c++17", "-pthread", *form, "-o", program, source]
+        argv = ["g++", "-O2", *information, "-std=c++17", "-pthread", *form, "-o", program, source]
     else:
         argv = [
             "rustc",
             "-A",
             "warnings",
             "-O",
-            "-g",
+            *information,
             *(["--cfg", "fixed"] if fixed else []),
             "-o",
             program,
@@ -95,14 +99,16 @@ def tried(program: Path, size: float) -> Tried:
 
 def main(names: list[str]) -> None:
     """Print a line for each program."""
+    debug = "--plain" not in names
+    names = [name for name in names if name != "--plain"]
     with tempfile.TemporaryDirectory() as folder:
         for source in sources():
             if names and source.stem not in names:
                 continue
             first, second = (
-                tried(compiled(source, Path(folder), fixed=fixed), 1.0) for fixed in (False, True)
+                tried(compiled(source, Path(folder), fixed=fixed, debug=debug), 1.0) for fixed in (False, True)
             )
-            title = TITLES[source.stem]
+            title = TITLES[source.stem] if debug else UNLINED.get(source.stem, TITLES[source.stem])
             others = [one.title for one in first.insights if one.title != title]
             print(
                 f"{source.stem:24} found {first.says(title)!s:5}  fixed is free of it {not second.says(title)!s:5}  "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profkit.analysis.hot_spots.native import native_spots
+from profkit.analysis.hot_spots.native import native_spots, program_spots
 from profkit.analysis.hot_spots.python import python_spots
 from profkit.analysis.hot_spots.rows import MAX_SPOTS, MIN_SHARE
 from profkit.core.types import CodeSpot, Place, RunDocument, SpotKind
@@ -41,6 +41,8 @@ def hot_spots(document: RunDocument) -> tuple[CodeSpot, ...]:
     native = next((one for one in document.sampled if one.native and one.cpu > 0), None)
     if python is not None and (python.lines or native is None):
         spots, wall = python_spots(document, python)
+        if native is not None:
+            spots += program_spots(document, native, 1 - sum(spot.share for spot in spots), wall)
     elif native is not None:
         spots, wall = native_spots(document, native)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from profkit.analysis.hot_spots.rows import (
@@ -31,12 +32,41 @@ def native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Code
         share = (1 - waiting) * sum(row.seconds for row in group) / sampled.cpu
         if share >= MIN_SHARE and len(spots) < MAX_SPOTS:
             spot = make_spot(document, group, share, share * wall)
-            spots.append(replace(spot, kind="native", under=_native_beneath(group[0].line)))
+            starts = starts_of(sampled, group[0].line)
+            spots.append(replace(spot, kind="native", under=_native_beneath(group[0].line), starts=starts))
     placed = _native_waits(document, sampled, waiting, wall)
     left = waiting - sum(spot.share for spot in placed)
     if left >= MIN_SHARE:
         placed.append(CodeSpot(left, left * wall, "waiting"))
     return spots + placed, wall
+
+
+def starts_of(sampled: SampledTime, line: LineSamples) -> int:
+    """Return how many processes were seen of a program that is a place by itself; 0 for a place within the program."""
+    if line.file is not None or line.below or line.callees:
+        return 0
+    return next((one.starts for one in sampled.programs if one.name == line.function), 0)
+
+
+def program_spots(document: RunDocument, sampled: SampledTime, beside: float, wall: float) -> list[CodeSpot]:
+    """Return the programs that a shell started beside those of Python, which take `beside` (0..1) of the wall time."""
+    split = document.time_split
+    if split is None or split.wall <= 0 or sampled.cpu <= 0:
+        return []
+    spots = []
+    for line in sampled.lines:
+        starts = starts_of(sampled, line)
+        share = min(line.main_cpu / sampled.cpu * min(1.0, (split.cpu or 0.0) / split.wall), beside)
+        if starts and not is_python(line.function) and share >= MIN_SHARE:
+            row = Row(line, {"native": line.main_cpu})
+            spots.append(replace(make_spot(document, [row], share, share * wall), kind="native", starts=starts))
+            beside -= share
+    return spots
+
+
+def is_python(name: str) -> bool:
+    """Return whether a program's file has the name of an interpreter of Python."""
+    return re.fullmatch(r"(python|pypy)[\d.]*", name) is not None
 
 
 def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, wall: float) -> list[CodeSpot]:

@@ -11,7 +11,16 @@ from dataclasses import replace
 from profkit.analysis.evidence import RunEvidence, evidence_of
 from profkit.analysis.judge.nsight import nsight_findings
 from profkit.analysis.judge.rule import Rule
-from profkit.analysis.judge.rules import OF_CALLS, PATTERNS, RULES, gpu_host, gpu_lines, spot_waits, spots
+from profkit.analysis.judge.rules import (
+    OF_CALLS,
+    OF_FUNCTIONS,
+    PATTERNS,
+    RULES,
+    gpu_host,
+    gpu_lines,
+    spot_waits,
+    spots,
+)
 from profkit.analysis.summaries.kernels import counted_alone
 from profkit.core.types import CodeSpot, Insight, Place, RunDocument
 
@@ -73,7 +82,7 @@ def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
     """Return what is said of hot spots: a rank that the others wait for says more of its line than a pattern."""
     behind = tuple(spot_waits.rank_behind(document))
     said = {(one.where.file, one.where.line) for one in behind}
-    patterns = spots.spot_insights(document, PATTERNS, OF_CALLS)
+    patterns = spots.spot_insights(document, PATTERNS, OF_CALLS, OF_FUNCTIONS)
     return (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in said))
 
 

@@ -23,6 +23,7 @@ from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
 from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks, plain_runs
+from profkit.backends.shell_script import script_of, with_lines
 from profkit.backends.source_lines import program_file, seen_in_registers, source_places, with_text
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
@@ -207,7 +208,9 @@ class SampledTrace(Pass):
             sampled = with_text(native_lines(text, program, source_places, switches))
             if sampled is None:
                 return None
-            return replace(sampled, registers=seen_in_registers(program, read_looks(looks)))
+            programs = with_lines(sampled.programs, script_of(workload))
+            registers = seen_in_registers(program, read_looks(looks))
+            return replace(sampled, registers=registers, programs=programs)
         finally:
             for file in (
                 switched,

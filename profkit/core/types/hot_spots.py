@@ -279,6 +279,24 @@ class RegisterFact:
 
 
 @dataclass(frozen=True)
+class StartedProgram:
+    """A program that a shell's script starts: how many of its processes were seen, and their seconds.
+
+    `name` is that of its file or script, and `command` the word that starts it. Of `seconds`, `starting` are what each
+    process does before its own work: it is loaded, and a script imports modules. `file` and `line` are the only line
+    of the shell's script that has the command.
+    """
+
+    name: str
+    command: str
+    starts: int
+    seconds: float
+    starting: float
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
 class SampledTime:
     """What the samples of a Python program add up to, in seconds: `wall` of its main thread, `cpu` of all threads."""
 
@@ -300,6 +318,7 @@ class SampledTime:
     waiting: tuple[LineSamples, ...] = ()
     span: float = 0.0
     registers: tuple[RegisterFact, ...] = ()  # of machine code: what its registers held
+    programs: tuple[StartedProgram, ...] = ()  # that a shell started: those of Python, or all others
 
 
 @dataclass(frozen=True)
@@ -342,3 +361,4 @@ class CodeSpot:
     inside: tuple[CodeLine, ...] = ()  # those of them that are public and take most of it, outermost first
     beside: bool = False  # lines around it may have a part of its share, which no sample tells
     executions: int | None = None  # of the line, in all of what was counted
+    starts: int = 0  # of a program that the run started: its processes that were seen

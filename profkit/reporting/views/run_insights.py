@@ -465,6 +465,9 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
     text = DOES.get(spot.kind, "")
     if spot.kind == "waiting" and not spot.where.file and not spot.where.function:
         text += ", where was not seen"
+    if spot.starts:
+        each = f", {format_quantity(spot.seconds / spot.starts, 's')} each" if spot.starts > 1 else ""
+        return f"a program, started {spot.starts:,} time{'' if spot.starts == 1 else 's'}{each}"
     least = "≥ " if spot.partial else ""
     if under is not None and under.name:
         several = (under.calls or 0) > 1

@@ -209,3 +209,5 @@ OF_CALLS = (
     *again.OF_CALLS,
     *spot_functions.OF_CALLS,
 )
+# What holds for a function of machine code whose lines are not known.
+OF_FUNCTIONS = (*native_functions.PATTERNS, *host_native.OF_FUNCTIONS)

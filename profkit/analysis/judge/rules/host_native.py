@@ -43,7 +43,8 @@ _CLEARS = re.compile(r"(__)?(memset|bzero)\w*")
 def allocation(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find small pieces of memory that are taken and given back one by one."""
     lines = [one for sampled in document.sampled if sampled.native for one in sampled.lines]
-    line = next((one for one in lines if (one.file, one.line) == (spot.where.file, spot.where.line)), None)
+    at = (spot.where.file, spot.where.line, spot.where.function)
+    line = next((one for one in lines if (one.file, one.line, one.function) == at), None)
     if spot.kind != "native" or line is None:
         return None
     called = [one for one in line.callees if _ALLOCATES.fullmatch(one.function)]
@@ -148,6 +149,7 @@ _CALLED = (
 
 # Seconds of copying or clearing: at some 10 GB/s less may be what a program holds, moved once.
 MOVED_ONCE = 0.3
+COSTLY = 0.5  # of a function whose lines are not known: most of it
 
 
 def known_callee(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
@@ -156,10 +158,17 @@ def known_callee(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
     for pattern, key, title, how in _CALLED:
         if key in ("copies", "clearing") and costly_row(spot) is not None:
             continue  # what copies is known
+        if spot.where.file is None and _share_of(pattern, spot) < COSTLY:
+            continue
         if pattern.fullmatch(name) and (key not in ("copies", "clearing") or spot.seconds >= MOVED_ONCE):
             evidence, change = f"most of its time is in {name}{how}", words(key, "host")
             return say(spot, key.partition(".")[0], title, evidence, change=change)
     return None
+
+
+def _share_of(pattern: re.Pattern[str], spot: CodeSpot) -> float:
+    """Return the share (0..1) of a place in functions that have such a name, by the largest of them."""
+    return max((one.value for one in spot.below if pattern.fullmatch(one.function)), default=0.0)
 
 
 _TRANSFERS = re.compile(r"(__GI_)?_*(libc_)?p?(read|write)(v|64)?|_*(libc_)?(recv|send)(from|to|msg)?")
@@ -386,3 +395,5 @@ PATTERNS: tuple[Find, ...] = (
     known_callee,
     polled_lock,
 )
+# What holds for a function whose lines are not known.
+OF_FUNCTIONS: tuple[Find, ...] = (small_transfers, streams_made, known_callee)

@@ -169,14 +169,19 @@ def pattern_of(document: RunDocument, spot: CodeSpot, patterns: tuple[Find, ...]
 
 
 def spot_insights(
-    document: RunDocument, patterns: tuple[Find, ...], calls: tuple[Find, ...] = ()
+    document: RunDocument,
+    patterns: tuple[Find, ...],
+    calls: tuple[Find, ...] = (),
+    functions: tuple[Find, ...] = (),
 ) -> Iterator[Insight]:
     """Yield the largest place with what it is, then patterns at others; imports are first only where nothing else is.
 
     `calls` are patterns of lines that call functions of the program: what explains more than the places below takes
-    their place.
+    their place. `functions` are patterns that need no line: of machine code without debug information, and of programs
+    that the run starts.
     """
     spots = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.where.file is not None]
+    unlined = [spot for spot in document.hot_spots if spot.kind == "native" and spot.where.file is None]
     first = next((spot for spot in spots if spot.kind != "import" and spot.share >= FIRST), None)
     needless = _needless_imports(document, spots)
     imports = next((spot for spot in spots if spot.kind == "import"), None)
@@ -189,6 +194,12 @@ def spot_insights(
         for one in (pattern_of(document, spot, patterns) or (place_alone(spot) if spot is first else None),)
         # A place that takes little itself may keep others waiting.
         if one is not None and max(spot.share, _at_most(one)) >= OTHER
+    ]
+    found += [
+        (spot, one)
+        for spot in unlined
+        if (one := pattern_of(document, spot, functions)) is not None
+        and max(spot.share, _at_most(one)) >= OTHER
     ]
     found = [*needless, *_joined(found)]
     for outer in outer_spots(document) if calls else ():

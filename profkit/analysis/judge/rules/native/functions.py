@@ -6,9 +6,11 @@ They are a table; here is how a row of it is proved.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from profkit.analysis.judge.rules.spots import Find, say
 from profkit.core.formatting import percent_text
@@ -37,6 +39,14 @@ class NativeFunctions:
     also: str = ""
     least: float = 0.3
     run: float = 0.0
+    direct: bool = False
+    unlined: Mapping[str, Any] = field(default_factory=dict)
+
+    def of_function(self) -> NativeFunctions | None:
+        """Return the row for a function whose lines are not known; None where it is proved by lines alone."""
+        if not self.unlined:
+            return None if self.text or self.without else self
+        return replace(self, **{"text": "", "without": "", "unlined": {}, **self.unlined})
 
     def most_in(self, below: tuple[CodeLine, ...]) -> CodeLine | None:
         """Return the function of the row that has most of a place's time; None where that is less than `least`."""
@@ -53,7 +63,15 @@ class NativeFunctions:
             and (other is None or other.value < self.least)
             and (not self.also or (beside is not None and beside.value >= BESIDE))
             and spot.share >= self.run
+            and (not self.direct or _is_called_directly(self.functions, spot.below))
         )
+
+
+def _is_called_directly(pattern: str, below: tuple[CodeLine, ...]) -> bool:
+    """Return whether a place itself calls such a function: what called it in between would take as much time."""
+    most = _most(pattern, below)
+    others = (one.value for one in below if not re.fullmatch(pattern, one.function))
+    return most is not None and max(others, default=0.0) < most.value
 
 
 def _most(pattern: str, below: tuple[CodeLine, ...]) -> CodeLine | None:
@@ -66,6 +84,12 @@ def _most(pattern: str, below: tuple[CodeLine, ...]) -> CodeLine | None:
 def native_functions() -> tuple[NativeFunctions, ...]:
     """Return the rows of the table, in its order."""
     return tuple(NativeFunctions(**row) for row in load_yaml(TABLE))
+
+
+@lru_cache(maxsize=1)
+def unlined_functions() -> tuple[NativeFunctions, ...]:
+    """Return the rows that hold for functions whose lines are not known."""
+    return tuple(one for row in native_functions() if (one := row.of_function()) is not None)
 
 
 def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
@@ -85,10 +109,11 @@ def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
         or spot is not max((one for one, _ in alike), key=lambda one: one.share)
     ):
         return None
+    place = "line" if spot.where.file is not None else "function"
     also = (
-        f", and at {len(alike) - 1} more lines"
+        f", and at {len(alike) - 1} more {place}s"
         if len(alike) > 2
-        else ", and at one more line" * (len(alike) - 1)
+        else f", and at one more {place}" * (len(alike) - 1)
     )
     return say(
         spot,
@@ -101,11 +126,15 @@ def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def costly_row(spot: CodeSpot) -> tuple[NativeFunctions, CodeLine] | None:
-    """Return the row whose functions have most of a place's time, with the first of them."""
-    if spot.kind != "native" or spot.where.file is None:
+    """Return the row whose functions have most of a place's time, with the first of them.
+
+    A place is a line, or a function where the program has no debug information.
+    """
+    if spot.kind != "native":
         return None
+    rows = native_functions() if spot.where.file is not None else unlined_functions()
     source = spot.code.text if spot.code is not None else ""
-    proofs = ((row, row.most_in(spot.below)) for row in native_functions() if row.fits(spot, source))
+    proofs = ((row, row.most_in(spot.below)) for row in rows if row.fits(spot, source))
     return max(
         ((row, most) for row, most in proofs if most is not None), key=lambda one: one[1].value, default=None
     )
