@@ -9,9 +9,9 @@ from pathlib import Path
 
 from profkit.core.files.regular import read_start
 from profkit.core.types import StartedProgram, Workload
+from profkit.profilers.perf.tasks import SHELLS
 
 MAX_SCRIPT = 1 << 20  # bytes
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _COMMENT = re.compile(r"(^|\s)#.*")
 
 
@@ -20,7 +20,7 @@ def script_of(workload: Workload) -> Path | None:
     command = workload.command
     if not command:
         return None
-    if Path(command[0]).name in _SHELLS:
+    if Path(command[0]).name in SHELLS:
         words = [word for word in command[1:] if not word.startswith("-")]
         path = Path(workload.folder, words[0]) if words and "-c" not in command else None
     else:
@@ -30,7 +30,7 @@ def script_of(workload: Workload) -> Path | None:
         except OSError:
             return None
         names = [Path(word).name for word in first.removeprefix("#!").split()]
-        path = path if first.startswith("#!") and _SHELLS.intersection(names[:2]) else None
+        path = path if first.startswith("#!") and SHELLS.intersection(names[:2]) else None
     return path if path is not None and path.is_file() else None
 
 
@@ -44,7 +44,7 @@ def with_lines(programs: tuple[StartedProgram, ...], script: Path | None) -> tup
         return programs
     found = []
     for program in programs:
-        lines = list(_lines_with(text, program))
+        lines = list(_lines_with(text, program)) if program.command else []
         at = lines[0] if len(lines) == 1 else None
         found.append(replace(program, file=str(script), line=at) if at is not None else program)
     return tuple(found)
@@ -55,9 +55,7 @@ def _lines_with(text: str, program: StartedProgram) -> Iterator[int]:
     for words in dict.fromkeys((program.name, program.command)):
         word = re.compile(rf"(?<![\w.$-]){re.escape(words)}(?![\w.=-])")
         lines = [
-            number
-            for number, line in enumerate(text.splitlines(), 1)
-            if word.search(_COMMENT.sub("", line))
+            number for number, line in enumerate(text.splitlines(), 1) if word.search(_COMMENT.sub("", line))
         ]
         if lines:
             yield from lines

@@ -73,7 +73,9 @@ class _Process:
     begun: int  # ms; the first one to begin is that of the command itself
     pid: int = 0
     parent: int = 0
-    leads: bool = False  # the run has no other process of Python at this time: its main thread is that of the run
+    leads: bool = (
+        False  # the run has no other process of Python at this time: its main thread is that of the run
+    )
     program: str = ""
     python: str = ""
     own_clocks: bool = True

@@ -106,7 +106,8 @@ def main(names: list[str]) -> None:
             if names and source.stem not in names:
                 continue
             first, second = (
-                tried(compiled(source, Path(folder), fixed=fixed, debug=debug), 1.0) for fixed in (False, True)
+                tried(compiled(source, Path(folder), fixed=fixed, debug=debug), 1.0)
+                for fixed in (False, True)
             )
             title = TITLES[source.stem] if debug else UNLINED.get(source.stem, TITLES[source.stem])
             others = [one.title for one in first.insights if one.title != title]

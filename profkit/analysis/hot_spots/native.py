@@ -59,7 +59,9 @@ def program_spots(document: RunDocument, sampled: SampledTime, beside: float, wa
         share = min(line.main_cpu / sampled.cpu * min(1.0, (split.cpu or 0.0) / split.wall), beside)
         if starts and not is_python(line.function) and share >= MIN_SHARE:
             row = Row(line, {"native": line.main_cpu})
-            spots.append(replace(make_spot(document, [row], share, share * wall), kind="native", starts=starts))
+            spots.append(
+                replace(make_spot(document, [row], share, share * wall), kind="native", starts=starts)
+            )
             beside -= share
     return spots
 

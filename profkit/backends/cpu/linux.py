@@ -44,6 +44,7 @@ from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
+from profkit.profilers.perf.tasks import read_tasks
 from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
 from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
@@ -205,7 +206,8 @@ class SampledTrace(Pass):
             if workload.python is not None or program is None:
                 return None
             switches = read_switches(switched) if switched.is_file() else None
-            sampled = with_text(native_lines(text, program, source_places, switches))
+            tasks = read_tasks(switched, program.name) if switched.is_file() else None
+            sampled = with_text(native_lines(text, program, source_places, switches, tasks))
             if sampled is None:
                 return None
             programs = with_lines(sampled.programs, script_of(workload))

@@ -280,11 +280,12 @@ class RegisterFact:
 
 @dataclass(frozen=True)
 class StartedProgram:
-    """A program that a shell's script starts: how many of its processes were seen, and their seconds.
+    """A program that the run starts, or copies of its first one: how many of its processes were seen, their seconds.
 
-    `name` is that of its file or script, and `command` the word that starts it. Of `seconds`, `starting` are what each
-    process does before its own work: it is loaded, and a script imports modules. `file` and `line` are the only line
-    of the shell's script that has the command.
+    `name` is that of its script or file, and `command` the word that starts it, empty for copies (a shell makes one for
+    each `$(...)`). Of `seconds`, `starting` are what the processes do before their own work: a script of Python
+    imports modules, others do not run their program yet. `file` and `line` are the only line of a shell's script that
+    has the command.
     """
 
     name: str
@@ -318,7 +319,7 @@ class SampledTime:
     waiting: tuple[LineSamples, ...] = ()
     span: float = 0.0
     registers: tuple[RegisterFact, ...] = ()  # of machine code: what its registers held
-    programs: tuple[StartedProgram, ...] = ()  # that a shell started: those of Python, or all others
+    programs: tuple[StartedProgram, ...] = ()  # that the run started
 
 
 @dataclass(frozen=True)

@@ -172,12 +172,13 @@ def script_argv(
 
 
 def switches_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
-    """Return the command that writes the times of samples and switches for `switches.read_switches`.
+    """Return the command that writes the times of samples, switches and processes for `switches.read_switches`.
 
     Of a recording without them, or one that perf cannot read, the text holds no switch: it is no reason to fail.
     """
     shell = f'export LC_ALL=C; "$@" | head -n {MAX_SWITCHES} >"$0"'
-    script = (perf, "script", "-f", "-i", str(perf_data), "--show-switch-events", "-F", "pid,tid,time,event")
+    script = (perf, "script", "-f", "-i", str(perf_data), "--show-switch-events")
+    script += ("--show-task-events", "-F", "pid,tid,time,event")
     return ("sh", "-c", shell, str(output), *script)
 
 

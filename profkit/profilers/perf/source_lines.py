@@ -18,8 +18,8 @@ from profkit.core.files.regular import open_regular
 from profkit.core.types import CodeLine, LineSamples, Place, SampledTime
 from profkit.profilers.files import reading
 from profkit.profilers.perf.script import ScriptBlocks, parse_frame, parse_header
-from profkit.profilers.perf.started_programs import StartedPrograms
 from profkit.profilers.perf.switches import Blamed, SampledWaits, SwitchTimes, is_switch, wait_kind
+from profkit.profilers.perf.tasks import Tasks
 
 MAX_ADDRESSES = 1000  # of most time
 MAX_FRAMES = 48  # of the program in one stack: templates of C++ call each other through a dozen
@@ -71,13 +71,17 @@ class _Chain:
 
 
 def native_lines(
-    path: Path, program: Path, resolve: Resolve, switches: SwitchTimes | None = None
+    path: Path,
+    program: Path,
+    resolve: Resolve,
+    switches: SwitchTimes | None = None,
+    tasks: Tasks | None = None,
 ) -> SampledTime | None:
     """Return the lines of the program in which the samples of a `perf script` text are; None without any.
 
     `resolve` finds the lines of addresses of the program. Weights become seconds where perf sampled by a clock,
-    and stay samples' periods else. With `switches` of the same recording, also where it waits. Raises
-    UnreadableReport.
+    and stay samples' periods else. With `switches` of the same recording, also where it waits, and with `tasks`
+    the programs that it started. Raises UnreadableReport.
     """
     chains: dict[_Chain, float] = {}
     waits: SampledWaits[_Chain] = SampledWaits(switches)
@@ -85,13 +89,9 @@ def native_lines(
     synced: dict[bytes, _Chain] = {}
     calls: dict[_Chain, int] = {}
     total = rest = 0.0
-    programs = StartedPrograms()
-    for command, process, thread, when, event, period, frames in named_samples(path):
-        programs.see(command, process)
+    started_programs: dict[str, float] = {}
+    for process, thread, when, event, period, frames in native_samples(path):
         chain = _chain_of(frames, program.name.encode(), thread, process)
-        started = _program_of(frames) if not chain.keys else None
-        if started is not None:
-            programs.add(started, command, process, 0.0 if is_switch(event) else period, frames)
         if is_switch(event):
             kind = waits_for_what(frames)
             waits.add(thread, when, period, kind, chain)
@@ -104,11 +104,15 @@ def native_lines(
         total += period
         if chain.keys:
             chains[chain] = chains.get(chain, 0.0) + period
-        elif started is None:
-            programs.add_other(process, period, frames)
+        elif (started := _program_of(frames)) is not None:
+            started_programs[started] = started_programs.get(started, 0.0) + period
+        else:
             rest += period
-    rest -= programs.give_others()
-    started_programs = [one for one in programs.all() if one.seconds > 0]
+    if tasks is not None and tasks.programs:  # records miss no process, and a clock's samples the short ones
+        started_programs = {one.name: one.seconds for one in tasks.programs}
+        computing = sum(chains.values())
+        total = max(computing + sum(started_programs.values()), tasks.seconds)
+        rest = total - computing - sum(started_programs.values())
     if not chains and not started_programs:
         return None
     blamed = [
@@ -124,7 +128,7 @@ def native_lines(
             weights[address] = weights.get(address, 0.0) + wait.seconds
     codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MAX_ADDRESSES])
     rows = _computing_rows(chains, codes)
-    rows |= {Place(function=one.name): _Place(one.seconds, one.seconds) for one in started_programs}
+    rows |= {Place(function=name): _Place(weight, weight) for name, weight in started_programs.items()}
     samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= MIN_SHARE * total]
     samples.sort(key=lambda line: -line.main_cpu)
     first = max(rows.values(), key=lambda row: row.weight).addresses
@@ -140,7 +144,7 @@ def native_lines(
         lines=tuple(samples),
         waiting=_waiting_lines(waits, blamed, codes),
         span=waits.span,
-        programs=tuple(one for one in programs.all() if one.name != program.name),
+        programs=tasks.programs if tasks is not None else (),
     )
 
 
@@ -321,12 +325,6 @@ def _most(weights: Mapping[_Name, float], count: int) -> list[tuple[_Name, float
 
 def native_samples(path: Path) -> Iterator[tuple[bytes, bytes, bytes, bytes, float, list[bytes]]]:
     """Yield process, thread, time, event, period and frames (innermost first) of each sample."""
-    for _, process, thread, when, event, period, frames in named_samples(path):
-        yield process, thread, when, event, period, frames
-
-
-def named_samples(path: Path) -> Iterator[tuple[str, bytes, bytes, bytes, bytes, float, list[bytes]]]:
-    """Yield the system's name for the process, and what `native_samples` yields."""
     with reading(path), open_regular(path) as file:
         for block in ScriptBlocks().blocks(file):
             header, _, body = block.partition(b"\n")
@@ -336,5 +334,4 @@ def named_samples(path: Path) -> Iterator[tuple[str, bytes, bytes, bytes, bytes,
             clock = b"clock" in (match["event"] or b"")
             period = float(match["period"] or 1) * (1e-9 if clock else 1.0)
             thread = match["tid"] or match["pid"]
-            command = (match["comm"] or b"").decode("utf-8", "replace")
-            yield command, match["pid"], thread, match["time"], match["event"] or b"", period, body.split(b"\n")
+            yield match["pid"], thread, match["time"], match["event"] or b"", period, body.split(b"\n")

@@ -18,6 +18,7 @@ from profkit.core.files.regular import open_regular
 from profkit.profilers.files import reading
 from profkit.profilers.perf.samples import SWITCHES, base_event
 
+_TASK = re.compile(rb"PERF_RECORD_(FORK|COMM|EXIT)")  # what `tasks.read_tasks` reads
 _TIME = re.compile(rb"\d{1,12}\.\d{6,9}:")
 JOIN = "join"  # of a thread that ends: what that does meanwhile is what is waited for
 _CONSEQUENCES = ("lock", JOIN)  # of what another thread does, or waits for
@@ -115,7 +116,7 @@ def switch_records(path: Path) -> Iterator[tuple[bytes, bytes, bytes, list[bytes
         for line in file:  # MAX_SWITCHES at most
             numbers, at, *fields = line.split(None, 5) if b"/" in line else (b"", b"")
             process, _, thread = numbers.partition(b"/")
-            if fields and _TIME.fullmatch(at) and thread.isdigit():
+            if fields and _TIME.fullmatch(at) and thread.isdigit() and not _TASK.match(fields[0]):
                 yield process, thread, at[:-1], fields
 
 

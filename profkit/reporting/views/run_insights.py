@@ -467,7 +467,7 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
         text += ", where was not seen"
     if spot.starts:
         each = f", {format_quantity(spot.seconds / spot.starts, 's')} each" if spot.starts > 1 else ""
-        return f"a program, started {spot.starts:,} time{'' if spot.starts == 1 else 's'}{each}"
+        return f"started {spot.starts:,} time{'' if spot.starts == 1 else 's'}{each}"
     least = "≥ " if spot.partial else ""
     if under is not None and under.name:
         several = (under.calls or 0) > 1

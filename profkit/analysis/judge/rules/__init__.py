@@ -30,10 +30,18 @@ from profkit.analysis.judge.rules import (
 )
 from profkit.analysis.judge.rules.native import functions as native_functions
 from profkit.analysis.judge.rules.native import loops as native_loops
+from profkit.analysis.judge.rules.native import programs as started_programs
 from profkit.analysis.judge.rules.native import registers as native_registers
 from profkit.analysis.judge.rules.work import again, excess, growth, values
 
 RULES: tuple[Rule, ...] = (
+    Rule(
+        "repeated-starts",
+        started_programs.repeated_starts,
+        of_host=True,
+        about="program",
+        includes=("hot-spot",),
+    ),
     Rule("lock-contention", host_native.native_locks, of_host=True, about="program"),
     Rule(
         "unoptimised-build",
