@@ -21,10 +21,10 @@ _MAX_LABELS = 3  # labels
 def looped_items(loop: ast.AST) -> Iterator[Construct]:
     """Yield what a loop goes through by single items, and how they are called: `for x in values`, or enumerated."""
     generators = loop.generators if isinstance(loop, _COMPREHENSIONS) else [loop]
-    for one in generators:
-        if not isinstance(one, (ast.For, ast.comprehension)):
+    for generator in generators:
+        if not isinstance(generator, (ast.For, ast.comprehension)):
             continue
-        values, item = one.iter, one.target
+        values, item = generator.iter, generator.target
         if isinstance(values, ast.Call) and _dotted(values.func) == "enumerate" and values.args:
             values = values.args[0]
             item = item.elts[-1] if isinstance(item, ast.Tuple) else item
@@ -39,9 +39,12 @@ def is_array_arithmetic(value: ast.AST) -> bool:
     plain = (ast.Name, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Subscript, ast.Slice, ast.Tuple)
     marks = (ast.operator, ast.unaryop, ast.expr_context)
     return all(
-        isinstance(one, (*plain, *marks))
-        or (isinstance(one, ast.Attribute) and (one.attr in ("T", "values") or _dotted(one.value) == "self"))
-        for one in ast.walk(value)
+        isinstance(part, (*plain, *marks))
+        or (
+            isinstance(part, ast.Attribute)
+            and (part.attr in ("T", "values") or _dotted(part.value) == "self")
+        )
+        for part in ast.walk(value)
     )
 
 
@@ -51,21 +54,23 @@ def unused_vectors(node: ast.Assign, scope: ast.AST) -> Iterator[Construct]:
     if not isinstance(target, ast.Tuple) or not isinstance(call, ast.Call) or not call.args or call.keywords:
         return
     parts = [
-        one.value for one in ast.walk(scope) if isinstance(one, ast.Subscript) and _has_an_end(one.slice)
+        part.value for part in ast.walk(scope) if isinstance(part, ast.Subscript) and _has_an_end(part.slice)
     ]
     for axis, name in enumerate((target.elts[0], target.elts[-1])):
         loads = [
-            one
-            for one in ast.walk(scope)
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == _dotted(name)
+            name_node
+            for name_node in ast.walk(scope)
+            if isinstance(name_node, ast.Name)
+            and isinstance(name_node.ctx, ast.Load)
+            and name_node.id == _dotted(name)
         ]
-        if all(any(one is part for part in parts) for one in loads):
+        if all(any(name_node is part for part in parts) for name_node in loads):
             yield Construct("vectors", _dotted(name), f"{_dotted(call.args[0])} {axis}")
 
 
 def _has_an_end(key: ast.AST) -> bool:
     slices = key.elts if isinstance(key, ast.Tuple) else [key]
-    return any(isinstance(one, ast.Slice) and one.upper is not None for one in slices)
+    return any(isinstance(key_part, ast.Slice) and key_part.upper is not None for key_part in slices)
 
 
 def loop_targets(loop: ast.For | ast.AsyncFor) -> Iterator[str]:
@@ -82,7 +87,7 @@ def compared_with(node: ast.Subscript) -> str:
     mask = node.slice.elts[0] if by_label and isinstance(node.slice, ast.Tuple) else node.slice
     if not filtered_table(node) or not isinstance(node.ctx, ast.Load):
         return ""
-    return next((name for one in _conditions(mask) if (name := _equal_to(one))), "")
+    return next((name for condition in _conditions(mask) if (name := _equal_to(condition))), "")
 
 
 def filtered_table(node: ast.Subscript) -> str:
@@ -102,7 +107,7 @@ def _conditions(mask: ast.AST) -> Iterator[ast.AST]:
 
 def _equal_to(test: ast.AST) -> str:
     """Return the name that a column is compared with; empty for any other test."""
-    if not isinstance(test, ast.Compare) or not all(isinstance(one, ast.Eq) for one in test.ops):
+    if not isinstance(test, ast.Compare) or not all(isinstance(operator, ast.Eq) for operator in test.ops):
         return ""
     # numpy: `values[groups == group]` compares another array of the same length
     column = _dotted(test.left.value if isinstance(test.left, ast.Subscript) else test.left)
@@ -135,8 +140,10 @@ def is_true(value: ast.AST) -> bool:
 def applies_by_rows(call: ast.Call) -> bool:
     """Return whether a call is `frame.apply(..., axis=1)`."""
     along = any(
-        one.arg == "axis" and isinstance(one.value, ast.Constant) and one.value.value in (1, "columns")
-        for one in call.keywords
+        keyword.arg == "axis"
+        and isinstance(keyword.value, ast.Constant)
+        and keyword.value.value in (1, "columns")
+        for keyword in call.keywords
     )
     return along and isinstance(call.func, ast.Attribute) and call.func.attr == "apply"
 
@@ -147,19 +154,21 @@ def names_of_item(loop: ast.AST, line: int) -> set[str]:
     A name that is bound twice, or from one that the loop binds later, may come from the item before.
     """
     if isinstance(loop, _COMPREHENSIONS):
-        return _names_in(*(one.target for one in loop.generators))
+        return _names_in(*(generator.target for generator in loop.generators))
     if not isinstance(loop, ast.For) or any(
-        isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(loop)
+        isinstance(node, (ast.Break, ast.Return)) for node in ast.walk(loop)
     ):
         return set()
     known = _names_in(loop.target)
-    bound = [name for one in loop.body for name in _stores(one)]
-    for one in loop.body:
-        if one.lineno >= line:
+    bound = [name for statement in loop.body for name in _stores(statement)]
+    for statement in loop.body:
+        if statement.lineno >= line:
             break
-        if isinstance(one, ast.Assign) and all(isinstance(each, ast.Name) for each in one.targets):
-            names = _names_in(*one.targets)
-            given = {each.id for each in ast.walk(one.value) if isinstance(each, ast.Name)}
+        if isinstance(statement, ast.Assign) and all(
+            isinstance(each, ast.Name) for each in statement.targets
+        ):
+            names = _names_in(*statement.targets)
+            given = {each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)}
             if given <= known | (given - set(bound)) and all(bound.count(name) == 1 for name in names):
                 known |= names
     return known - {name for name in known if bound.count(name) > 1}
@@ -167,7 +176,9 @@ def names_of_item(loop: ast.AST, line: int) -> set[str]:
 
 def _stores(node: ast.AST) -> list[str]:
     return [
-        one.id for one in ast.walk(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+        name.id
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name) and not isinstance(name.ctx, ast.Load)
     ]
 
 
@@ -181,7 +192,7 @@ def makes_batch_of_one(argument: ast.AST) -> bool:
         return new or _is_one_long(key)
     if not isinstance(argument, ast.Call) or not isinstance(argument.func, ast.Attribute):
         return False
-    numbers = [one.value if isinstance(one, ast.Constant) else None for one in argument.args]
+    numbers = [number.value if isinstance(number, ast.Constant) else None for number in argument.args]
     method = argument.func.attr
     return (method == "unsqueeze" and numbers == [0]) or (
         method in ("reshape", "view") and len(numbers) > 1 and numbers[0] == 1
@@ -208,7 +219,7 @@ def constant_powers(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:
     number = exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent
     value = number.value if isinstance(number, ast.Constant) else None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        names = [name for one in ast.walk(base) if (name := _dotted(one))]
+        names = [name for part in ast.walk(base) if (name := _dotted(part))]
         yield from (Construct("power", name, f"{sign}{value}") for name in dict.fromkeys(names))
 
 
@@ -221,24 +232,24 @@ def label_lookup(node: ast.Subscript) -> str | None:
         return None
     key = key.elts[0] if isinstance(key, ast.Tuple) and key.elts else key
     if isinstance(key, ast.List):
-        few = len(key.elts) <= _MAX_LABELS and not any(isinstance(one, ast.Starred) for one in key.elts)
+        few = len(key.elts) <= _MAX_LABELS and not any(isinstance(label, ast.Starred) for label in key.elts)
         return "" if few else None
     return "" if isinstance(key, ast.Constant) else _dotted(key) or None
 
 
 def costs_to_make(argument: ast.AST) -> bool:
     """Return whether an argument of a message costs something to make: a call, a text put together."""
-    return any(isinstance(one, (ast.Call, ast.FormattedValue, ast.BinOp)) for one in ast.walk(argument))
+    return any(isinstance(part, (ast.Call, ast.FormattedValue, ast.BinOp)) for part in ast.walk(argument))
 
 
 def names_looked_at(*nodes: ast.AST, deep: bool = True) -> set[str]:
     """Return the last names of what is called, and of attributes, which may be properties."""
-    every = (one for node in nodes for one in (ast.walk(node) if deep else [node]))
-    called = (one.func if isinstance(one, ast.Call) else one for one in every)
+    every = (node for root in nodes for node in (ast.walk(root) if deep else [root]))
+    called = (node.func if isinstance(node, ast.Call) else node for node in every)
     return {
-        one.attr if isinstance(one, ast.Attribute) else one.id
-        for one in called
-        if isinstance(one, (ast.Attribute, ast.Name))
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in called
+        if isinstance(node, (ast.Attribute, ast.Name))
     }
 
 
@@ -253,12 +264,14 @@ def calls_in(scope: ast.AST) -> Iterator[ast.Call]:
 
 def does_nothing(body: list[ast.stmt]) -> bool:
     """Return whether statements only go on, or look whether it is time to end."""
-    return all(isinstance(one, (ast.Pass, ast.Continue)) or _only_ends(one) for one in body)
+    return all(isinstance(statement, (ast.Pass, ast.Continue)) or _only_ends(statement) for statement in body)
 
 
-def _only_ends(one: ast.stmt) -> bool:
-    ends = isinstance(one, ast.If) and all(isinstance(each, (ast.Return, ast.Break)) for each in one.body)
-    return ends and isinstance(one, ast.If) and not one.orelse
+def _only_ends(statement: ast.stmt) -> bool:
+    ends = isinstance(statement, ast.If) and all(
+        isinstance(each, (ast.Return, ast.Break)) for each in statement.body
+    )
+    return ends and isinstance(statement, ast.If) and not statement.orelse
 
 
 def appended_row(target: ast.AST) -> str:
@@ -284,18 +297,18 @@ def continues_at_once(body: list[ast.stmt]) -> bool:
 def only_looks(statement: ast.stmt) -> bool:
     """Whether a statement of a loop keeps nothing but local names, and does anything else only where a test says so."""
     if isinstance(statement, ast.Assign):
-        return all(isinstance(one, ast.Name) for one in statement.targets)
+        return all(isinstance(target, ast.Name) for target in statement.targets)
     return isinstance(statement, (ast.Pass, ast.Continue, ast.If))
 
 
 def bound_names(function: ast.AST) -> set[str]:
     """Return the names that a function binds: its arguments and what it assigns."""
     names = {
-        one.id
-        for one in ast.walk(function)
-        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     }
-    return names | {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)}
+    return names | {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
 
 
 def has_constant_arguments(call: ast.Call, function: ast.AST | None) -> bool:
@@ -305,6 +318,7 @@ def has_constant_arguments(call: ast.Call, function: ast.AST | None) -> bool:
         return False
     bound = bound_names(function)
     return all(
-        isinstance(one, ast.Constant) or (bool(name := _dotted(one)) and name.partition(".")[0] not in bound)
-        for one in given
+        isinstance(argument, ast.Constant)
+        or (bool(name := _dotted(argument)) and name.partition(".")[0] not in bound)
+        for argument in given
     )

@@ -36,7 +36,7 @@ class Statement:
 
 
 def statement_at(tree: ast.Module, line: int, modules: Mapping[str, str]) -> Statement | None:
-    """Return the statement that begins at a line; None where its executions cannot be told from what is counted there.
+    """Return the statement that begins at a line; None where the counts there do not give its executions.
 
     `modules` has what names of the file were imported as.
     """
@@ -74,19 +74,19 @@ def nodes_at(tree: ast.AST, line: int) -> Iterator[ast.AST]:
 def first_line(node: ast.AST) -> int:
     """Return the line that a node begins in, with its decorators."""
     decorators = getattr(node, "decorator_list", ())
-    return min([int(getattr(node, "lineno", 0)), *(int(one.lineno) for one in decorators)])
+    return min([int(getattr(node, "lineno", 0)), *(int(decorator.lineno) for decorator in decorators)])
 
 
 def _comes_once(node: ast.AST, line: int) -> bool:
     return getattr(node, "end_lineno", None) == line and not any(
-        isinstance(one, _AGAIN) for one in ast.walk(node)
+        isinstance(part, _AGAIN) for part in ast.walk(node)
     )
 
 
 def _ends_a_try(node: ast.stmt, here: Iterable[ast.AST]) -> bool:
     """Return whether a statement stands in the `finally` of one of the nodes around it."""
-    ends = (each for one in here if isinstance(one, ast.Try) for each in one.finalbody)
-    return any(one is node for each in ends for one in ast.walk(each))
+    ends = (each for parent in here if isinstance(parent, ast.Try) for each in parent.finalbody)
+    return any(part is node for each in ends for part in ast.walk(each))
 
 
 class _Renamed(ast.NodeTransformer):
@@ -127,20 +127,20 @@ def names_in(statement: str) -> tuple[tuple[str, ...], ...]:
         tree = ast.parse(statement)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    called = {id(one.func) for one in ast.walk(tree) if isinstance(one, ast.Call)}
+    called = {id(part.func) for part in ast.walk(tree) if isinstance(part, ast.Call)}
     found = [
         path
-        for one in ast.walk(tree)
-        if id(one) not in called
-        and (path := path_of(one))
+        for node in ast.walk(tree)
+        if id(node) not in called
+        and (path := path_of(node))
         and path[0] not in ("numpy", "torch")
-        and (isinstance(getattr(one, "ctx", None), ast.Load) or _is_changed(one, tree))
+        and (isinstance(getattr(node, "ctx", None), ast.Load) or _is_changed(node, tree))
     ]
     return tuple(dict.fromkeys(found))[:MAX_NAMES]
 
 
 def _is_changed(node: ast.AST, tree: ast.AST) -> bool:
-    return any(isinstance(one, ast.AugAssign) and one.target is node for one in ast.walk(tree))
+    return any(isinstance(other, ast.AugAssign) and other.target is node for other in ast.walk(tree))
 
 
 def calls_in(statement: str) -> dict[str, int]:
@@ -195,10 +195,10 @@ def find_loops(
     parts: dict[
         tuple[str, str], dict[int, list[tuple[int, float]]]
     ] = {}  # by file and function: line -> its samples
-    for number, one in enumerate(lines):
+    for number, sample in enumerate(lines):
         for file, function, line, wall in {
-            (one.file, one.function, one.line, one.main_wall),
-            *((each.file, each.function, each.line, each.value) for each in one.within),
+            (sample.file, sample.function, sample.line, sample.main_wall),
+            *((each.file, each.function, each.line, each.value) for each in sample.within),
         }:
             if file is not None and line is not None and is_users_code(file, function):
                 here = parts.setdefault((file, function), {}).setdefault(line, [])
@@ -217,7 +217,7 @@ def find_loops(
                 found.append(
                     SampledLoop(file, loop.lineno, function, first, last, share, share * seconds, each)
                 )
-    ordered = sorted(found, key=lambda one: sum(_is_around(other, one, lines) for other in found))
+    ordered = sorted(found, key=lambda loop: sum(_is_around(other, loop, lines) for other in found))
     return tuple(ordered[:MAX_LOOPS])
 
 
@@ -230,10 +230,10 @@ def _is_around(outer: SampledLoop, inner: SampledLoop, lines: Sequence[LineSampl
     """Return whether one loop calls what the other one is in, or holds it: by the first line that lies under both."""
     if (outer.file, outer.function) == (inner.file, inner.function):
         return outer.line < inner.line and inner.last <= outer.last
-    for one in lines:  # around a line its callers stand outermost first, as far as they have equal time
+    for line in lines:  # around a line its callers stand outermost first, as far as they have equal time
         chain = [
-            *((each.function, each.file, each.line) for each in one.within),
-            (one.function, one.file, one.line),
+            *((each.function, each.file, each.line) for each in line.within),
+            (line.function, line.file, line.line),
         ]
         places = [
             next((n for n, place in enumerate(chain) if is_in_loop(loop, *place)), None)
@@ -248,12 +248,15 @@ def _loops(tree: ast.Module, function: str) -> Iterator[tuple[ast.For | ast.Whil
     """Yield loops of the functions of this name whose iterations can be counted, with the line that shows them."""
     name = function.rpartition(".")[2]
     owners: list[ast.AST] = [
-        one for one in ast.walk(tree) if isinstance(one, _FUNCTIONS) and one.name == name
+        node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and node.name == name
     ]
     for owner in [tree] if name == "<module>" else owners:
-        for one in _own_nodes(owner):
-            if isinstance(one, (ast.For, ast.While)) and (first := _first_of(one.body[0], tree)) is not None:
-                yield one, first
+        for node in _own_nodes(owner):
+            if (
+                isinstance(node, (ast.For, ast.While))
+                and (first := _first_of(node.body[0], tree)) is not None
+            ):
+                yield node, first
 
 
 def _own_nodes(owner: ast.AST) -> Iterator[ast.AST]:
@@ -278,24 +281,33 @@ def _first_of(node: ast.stmt, tree: ast.Module) -> tuple[int, bool] | None:
 
 def lines_to_count(document: RunDocument) -> tuple[CountedLine, ...]:
     """Return the lines of a Python program whose executions are worth counting, those of most time first."""
-    sampled = next((one for one in document.sampled if not one.native and one.wall > 0), None)
+    sampled = next(
+        (
+            sampled_time
+            for sampled_time in document.sampled
+            if not sampled_time.native and sampled_time.wall > 0
+        ),
+        None,
+    )
     if sampled is None:
         return ()
     found: dict[tuple[str, int], CountedLine] = {}
     for loop in sampled.loops:
         found[loop.file, loop.first] = CountedLine(loop.file, loop.first, loop.function, loop.each, loop=True)
-    for one in sampled.lines:
-        if len(found) >= MAX_COUNTED or one.main_wall < A_LINE * sampled.wall:
+    for sample in sampled.lines:
+        if len(found) >= MAX_COUNTED or sample.main_wall < A_LINE * sampled.wall:
             break
-        if one.file is None or one.line is None or one.code is None or not one.code.statement:
+        if sample.file is None or sample.line is None or sample.code is None or not sample.code.statement:
             continue
-        key, code = (one.file, one.line), one.code
+        key, code = (sample.file, sample.line), sample.code
         loops = key in found
-        found[key] = CountedLine(one.file, one.line, one.function, code.each, names_in(code.statement), loops)
+        found[key] = CountedLine(
+            sample.file, sample.line, sample.function, code.each, names_in(code.statement), loops
+        )
     return tuple(found.values())
 
 
 def count_of(document: RunDocument, file: str | None, line: int | None) -> LineCount | None:
     """Return the count of a line; None where it was not counted, or in several functions."""
-    found = [one for one in document.line_counts if (one.file, one.line) == (file, line)]
+    found = [count for count in document.line_counts if (count.file, count.line) == (file, line)]
     return found[0] if len(found) == 1 else None

@@ -123,7 +123,7 @@ class LineTally:
             waiting.other_wall += sample.wall
             waiting.other_cpu += sample.cpu
             # by a name that the library's documentation has: DecisionTreeClassifier.fit, not _fit_and_score
-            waiting.callees[next((one for one in work if _is_public(one[0])), work[0])] += sample.wall
+            waiting.callees[next((place for place in work if _is_public(place[0])), work[0])] += sample.wall
             self._rest_cpu -= sample.cpu
         self._work.clear()
 
@@ -190,7 +190,7 @@ class LineTally:
                 for (frame, number), line in sums.items()
                 if max(line.main_wall, line.other_wall) >= least * max(self.cpu, self.wall)
             ]
-            lines.sort(key=lambda one: (-(one.main_wall + one.other_cpu), one.file or "", one.line or 0))
+            lines.sort(key=lambda line: (-(line.main_wall + line.other_cpu), line.file or "", line.line or 0))
             return tuple(lines[:most])
 
         return SampledTime(
@@ -287,7 +287,7 @@ def _opened(line: _Line) -> tuple[CodeLine, ...]:
         for frame in (place[0],)
         if seconds >= INSIDE * whole and frame not in called and _is_public(frame)
     ]
-    large.sort(key=lambda one: one[0])
+    large.sort(key=lambda item: item[0])
     inner: list[tuple[Place, float]] = []
     for _, place, seconds in large:
         if inner and inner[-1][1] - seconds < WRAPS * whole:

@@ -118,7 +118,7 @@ class FrameTable:
         self.full = False
 
     def add(self, frame: Frame) -> int:
-        """Return the number of `frame`. Past the bound, functions of one library are no longer told apart."""
+        """Return the number of `frame`. Past the bound, functions of one library are merged."""
         index = self._ids.get(frame)
         if index is None:
             if len(self.frames) >= self._limit and frame.function != "[more functions]":

@@ -1,4 +1,4 @@
-"""What a line of C, C++ or Rust does, by its text and that of the lines around it: only what nobody would dispute."""
+"""What a line of C, C++ or Rust does, by its text and that of the lines around it: clear cases only."""
 
 from __future__ import annotations
 

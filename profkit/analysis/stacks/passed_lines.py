@@ -1,4 +1,4 @@
-"""Lines that the interpreter runs through before it looks whether another thread asks for its lock.
+"""Lines that the interpreter runs through before it checks whether another thread wants its lock.
 
 CPython looks at the end of each round of a loop, after each call, and where a function begins (3.11 and later; before,
 between almost any two instructions). Samples of what runs in between are taken there: in
@@ -84,18 +84,18 @@ def _looks_up(node: ast.AST) -> bool:
 def has_slow_call(tree: ast.Module, line: int) -> bool:
     """Return whether a statement in a line calls anything but a method that takes no time."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == line)
-    return any(not (isinstance(one.func, ast.Attribute) and one.func.attr in _AT_ONCE) for one in calls)
+    return any(not (isinstance(call.func, ast.Attribute) and call.func.attr in _AT_ONCE) for call in calls)
 
 
 def takes_long(code: LineCode | None, variables: Mapping[str, Variable]) -> bool:
     """Return whether a line looks through, or copies, something long, in an operation that nothing interrupts."""
-    for one in code.constructs if code is not None else ():
-        held = variables.get(one.name)
+    for construct in code.constructs if code is not None else ():
+        held = variables.get(construct.name)
         length = (held.length or 0) if held is not None else 0
         kind = held.type if held is not None else ""
-        if one.kind == "contains" and kind in _SEARCHED and length >= LONG_SEARCH:
+        if construct.kind == "contains" and kind in _SEARCHED and length >= LONG_SEARCH:
             return True
-        if one.kind in ("grow", "shift") and kind in _COPIED and length >= LONG_COPY:
+        if construct.kind in ("grow", "shift") and kind in _COPIED and length >= LONG_COPY:
             return True
     return False
 
@@ -103,6 +103,6 @@ def takes_long(code: LineCode | None, variables: Mapping[str, Variable]) -> bool
 def is_of_line(samples: LineSamples) -> bool:
     """Return whether the time of a line was spent in itself, and not in what it calls or waits for."""
     whole = samples.main_wall + samples.other_wall
-    called = sum(one.value for one in samples.callees)
+    called = sum(callee.value for callee in samples.callees)
     waited = sum(samples.waits.values()) + sum(samples.other_waits.values())
     return whole > 0 and called + waited < 0.2 * whole

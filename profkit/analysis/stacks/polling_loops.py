@@ -1,7 +1,7 @@
 """Loops of C++ and Rust that sleep and look again, by their text.
 
-Only what nobody would dispute is one: nothing but locks, tests and the sleep is in the loop, so that it does no work at
-a pace, and its test asks for something other than the time.
+Only clear cases count: nothing but locks, tests and the sleep is in the loop, so that it does no work at
+a pace, and its test depends on something other than the time.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def looks_again(lines: Sequence[str], number: int) -> bool:
     inside = lines[first + 1 : (last if last is not None else at) + 1]
     head = lines[first]
     if _ENDLESS.match(head):
-        tests = [one for one in inside if re.search(r"\bif\b", one)]
-        leaves = any(_LEAVES.search(one) for one in inside)
-        return last is not None and leaves and any(_asks(one) for one in tests)
+        tests = [line_inside for line_inside in inside if re.search(r"\bif\b", line_inside)]
+        leaves = any(_LEAVES.search(line_inside) for line_inside in inside)
+        return last is not None and leaves and any(_asks(line_inside) for line_inside in tests)
     if _DO.match(head):
         end = _WHILE.match(lines[last]) if last is not None else None
         return end is not None and _asks(end[1])
@@ -85,8 +85,8 @@ def _edge(lines: Sequence[str], at: int, step: int) -> int | None:
 
 
 def _asks(test: str) -> bool:
-    """Return whether a loop's test asks for something that another one does: not for the time alone, and it
-    counts nothing.
+    """Return whether a loop's test waits for something that another thread does: not for the time alone,
+    and it counts nothing.
     """
     parts = re.split(r"&&|\|\|", test)
     return not _COUNTS.search(test) and not _SLEEPS.search(test) and not all(map(_OF_TIME.search, parts))

@@ -230,7 +230,7 @@ def is_users_frame(places: Sequence[tuple[Frame, int]], at: int) -> bool:
 def _hotspot(frame: Frame, entry: _Function, seen: SeenValues | None) -> Hotspot:
     looks = {}
     if seen is not None and seen.arguments is not None and not is_users_code(frame.file, frame.function):
-        met = {name: float(one.length or 0) for name, one in seen.variables.items()}
+        met = {name: float(variable.length or 0) for name, variable in seen.variables.items()}
         looks = {"looks": float(seen.looks), "different": float(seen.arguments), **met}
     return Hotspot(
         frame.function,

@@ -1,6 +1,6 @@
 """Searches in Python source: a collection that stays is gone through for each item. Pure: syntax trees in, facts out.
 
-What a name holds is not known here; samples say that.
+What a name holds is not known here; it comes from samples.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def dotted(node: ast.AST) -> str:
 
 def names_in(*nodes: ast.AST) -> set[str]:
     """Return all names in some expressions."""
-    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def stores_in(*nodes: ast.AST) -> set[str]:
@@ -44,9 +44,9 @@ def stores_in(*nodes: ast.AST) -> set[str]:
     return {
         name
         for node in nodes
-        for one in ast.walk(node)
-        if isinstance(one, (ast.Name, ast.Attribute)) and not isinstance(one.ctx, ast.Load)
-        if (name := dotted(one))
+        for part in ast.walk(node)
+        if isinstance(part, (ast.Name, ast.Attribute)) and not isinstance(part.ctx, ast.Load)
+        if (name := dotted(part))
     }
 
 
@@ -62,7 +62,7 @@ def owned_nodes(tree: ast.AST) -> list[tuple[ast.AST, tuple[str, ...]]]:
             value = getattr(node, name, None) if name != "ctx" else None
             owner = within if name == "body" else owners
             if isinstance(value, list):
-                found += [(one, owner) for one in value if isinstance(one, ast.AST)]
+                found += [(child, owner) for child in value if isinstance(child, ast.AST)]
             elif isinstance(value, ast.AST):
                 found.append((value, owner))
     return found
@@ -71,9 +71,11 @@ def owned_nodes(tree: ast.AST) -> list[tuple[ast.AST, tuple[str, ...]]]:
 def replaced_in(owned: Iterable[tuple[ast.AST, tuple[str, ...]]]) -> frozenset[str]:
     """Return the attributes bound by functions that are not constructors, and the module's names that they bind."""
     nodes = [node for node, owners in owned if any(name not in _CONSTRUCTORS for name in owners)]
-    bound = {name for one in nodes if isinstance(one, ast.Global) for name in one.names}
+    bound = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
     stored = {
-        dotted(one) for one in nodes if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)
+        dotted(node)
+        for node in nodes
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
     }
     return frozenset({*stored, *bound} - {""})
 
@@ -82,7 +84,7 @@ def parameters_of(function: ast.AST | None) -> list[str]:
     """Return the names of a function's positional parameters, without `self` and `cls`."""
     if not isinstance(function, FUNCTIONS):
         return []
-    given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    given = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     return given[1:] if given[:1] in (["self"], ["cls"]) else given
 
 
@@ -130,7 +132,7 @@ def searches_at(
     function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
     loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
     for at, loop in enumerate(loops):
-        outer = [one for one in loops[:at] if _holds(one, loop)]
+        outer = [other for other in loops[:at] if _holds(other, loop)]
         if isinstance(loop, ast.For):
             yield from _loop(loop, line, Surroundings(function, outer))
         elif isinstance(loop, COMPREHENSIONS):
@@ -138,10 +140,11 @@ def searches_at(
     for node in statement:
         if isinstance(node, ast.Attribute):
             yield from _attribute_reads(
-                node, Surroundings(function, [one for one in loops if _holds(one, node)])
+                node,
+                Surroundings(function, [loop for loop in loops if _holds(loop, node)]),
             )
         if isinstance(node, (ast.Call, ast.Subscript)):
-            surroundings = Surroundings(function, [one for one in loops if _holds(one, node)], replaced)
+            surroundings = Surroundings(function, [loop for loop in loops if _holds(loop, node)], replaced)
             yield from (
                 _call(node, surroundings) if isinstance(node, ast.Call) else _varies("[]", node, surroundings)
             )
@@ -151,7 +154,7 @@ def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
     """Yield a method that goes through what stays the same; what a function in a loop is given that stays the same."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in _SEARCHES:
         base = dotted(node.func.value)
-        given = [*node.args[:1], *(one.value for one in node.keywords)]
+        given = [*node.args[:1], *(keyword.value for keyword in node.keywords)]
         begins = node.func.attr == "find" and len(node.args) > 1  # a text is searched from there on
         if around.stays(base) and around.differs(*given) and not begins:
             yield Construct("search", base, f".{node.func.attr}")
@@ -163,7 +166,7 @@ def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
         yield Construct("sorts", kept, name)
         yield from around.parameter(kept)
     yield from _aggregates(node, name, around)
-    same = [str(n) for n, one in enumerate(node.args) if around.loops and around.stays(dotted(one))]
+    same = [str(n) for n, argument in enumerate(node.args) if around.loops and around.stays(dotted(argument))]
     if name and same:
         yield Construct("gives", name, " ".join(same))
     if name:
@@ -180,7 +183,7 @@ def _aggregates(node: ast.Call, name: str, around: Surroundings) -> Iterator[Con
     if isinstance(given, COMPREHENSIONS) and len(given.generators) == 1:
         values, own = given.generators[0].iter, names_in(given.generators[0].target)
     inner = {
-        one.arg for each in node.keywords for one in ast.walk(each) if isinstance(one, ast.arg)
+        part.arg for each in node.keywords for part in ast.walk(each) if isinstance(part, ast.arg)
     }  # of a key
     kept = _iterated(values)
     depends = names_in(node) & around.changes - own - inner
@@ -189,7 +192,7 @@ def _aggregates(node: ast.Call, name: str, around: Surroundings) -> Iterator[Con
 
 
 def _attribute_reads(node: ast.AST, around: Surroundings) -> Iterator[Construct]:
-    """Yield what a loop asks of an object that stays: `cart.total` and `cart.total()`."""
+    """Yield what a loop reads from an object that stays the same: `cart.total` and `cart.total()`."""
     if isinstance(node, ast.Attribute) and around.loops and around.stays(dotted(node.value)):
         yield Construct("asks", node.attr, dotted(node.value))
 
@@ -207,8 +210,8 @@ def _holds(loop: ast.AST, node: ast.AST) -> bool:
     """Return whether a loop evaluates an expression for each of its items."""
     first = loop.iter if isinstance(loop, (ast.For, ast.AsyncFor)) else None
     first = loop.generators[0].iter if isinstance(loop, COMPREHENSIONS) else first
-    once = first is not None and any(one is node for one in ast.walk(first))
-    return not once and any(one is node for one in ast.walk(loop))
+    once = first is not None and any(part is node for part in ast.walk(first))
+    return not once and any(part is node for part in ast.walk(loop))
 
 
 def _loop(loop: ast.For, line: int, around: Surroundings) -> Iterator[Construct]:
@@ -216,7 +219,7 @@ def _loop(loop: ast.For, line: int, around: Surroundings) -> Iterator[Construct]
     first = loop.body[0]
     if not isinstance(first, ast.If) or first.orelse:
         return
-    leaves = all(isinstance(one, ast.Continue) for one in first.body)
+    leaves = all(isinstance(statement, ast.Continue) for statement in first.body)
     if not leaves and len(loop.body) > 1:
         return
     last = first.body[-1].end_lineno if leaves else first.test.end_lineno
@@ -236,10 +239,10 @@ def _comprehension(node: ast.AST, function: ast.AST | None, outer: Sequence[ast.
     tests = [*last.ifs, *([node.elt] if not last.ifs and isinstance(node, ast.GeneratorExp) else ())]
     around = Surroundings(function, [*outer, *before])
     name = _iterated(last.iter)
-    for one in tests:
-        wanted = _wanted(one, names_in(last.target), ast.Eq)
+    for test in tests:
+        wanted = _wanted(test, names_in(last.target), ast.Eq)
         if wanted is not None and around.stays(name) and around.differs(wanted):
-            yield Construct("search", name, ast.unparse(one)[:LONGEST])
+            yield Construct("search", name, ast.unparse(test)[:LONGEST])
             yield from around.parameter(name)
             return
 
@@ -247,11 +250,13 @@ def _comprehension(node: ast.AST, function: ast.AST | None, outer: Sequence[ast.
 def _wanted(test: ast.AST, item: set[str], operator: type[ast.cmpop]) -> ast.AST | None:
     """Return what an item, or a part of it, is compared with; None where a test is no such comparison."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if operator is ast.Eq else ast.Or):
-        return next((one for each in test.values if (one := _wanted(each, item, operator)) is not None), None)
+        return next(
+            (found for each in test.values if (found := _wanted(each, item, operator)) is not None), None
+        )
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], operator):
         return None
     sides = test.left, test.comparators[0]
-    depends = [bool(names_in(one) & item) for one in sides]
+    depends = [bool(names_in(side) & item) for side in sides]
     if depends[0] == depends[1]:
         return None
     return sides[1] if depends[0] else sides[0]

@@ -1,6 +1,6 @@
 """What a line of Python source does, as far as its text proves it: searches, copies, elements, waits, calls.
 
-Pure: the text of a file in, facts of one line out. What a name holds is not known here; samples say that.
+Pure: the text of a file in, facts of one line out. What a name holds is not known here; it comes from samples.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _PURE_METHODS = frozenset(
         "isupper", "islower", "removeprefix", "removesuffix",
     }
 )  # fmt: skip
-# What asks whether something has happened, and what waits for it or takes it.
+# Methods that test whether something has happened, and those that wait for it or take it.
 _ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "running", "finished"})
 _TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns"})
@@ -112,14 +112,14 @@ def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
     constructs = tuple(dict.fromkeys(source.constructs(line, around)))
     loop = getattr(loops[-1], "lineno", None) if loops else None
     into = tuple(source.called_from(line)) if inner else ()
-    said = statement_at(source.tree, line, source.modules_at(around)) if inner else None
-    text, each = (said.text, said.each) if said is not None else ("", True)
+    statement = statement_at(source.tree, line, source.modules_at(around)) if inner else None
+    text, each = (statement.text, statement.each) if statement is not None else ("", True)
     return LineCode(shown, loop, constructs, into, text, each, _has_others(around))
 
 
 @lru_cache(maxsize=16)
 def parsed(text: str) -> ast.Module | None:
-    """Return the syntax tree of a file, which nobody changes; None where the text is no Python of this version."""
+    """Return the syntax tree of a file, which must not be changed; None where the text is no Python of this version."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -168,24 +168,24 @@ class _Source:
         self.nodes = [node for node, _ in self.owned]
         self.functions = [node for node in self.nodes if isinstance(node, _FUNCTIONS)]
         self.replaced = replaced_in(self.owned)
-        self.by_rows = [one for one in self.nodes if isinstance(one, ast.Call) and applies_by_rows(one)]
+        self.by_rows = [node for node in self.nodes if isinstance(node, ast.Call) and applies_by_rows(node)]
         self._at: dict[int, tuple[ast.AST, ...]] = {}
         self.modules: dict[str, str] = {}  # name in the file -> dotted name of what was imported
         self.patterns: dict[str, str] = {}  # name of a compiled pattern -> its text
         for node in self.nodes:
             if isinstance(node, ast.Import):
-                for one in node.names:
-                    self.modules[one.asname or one.name.partition(".")[0]] = (
-                        one.name if one.asname else one.name.partition(".")[0]
+                for alias in node.names:
+                    self.modules[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
                     )
             elif isinstance(node, ast.ImportFrom):
-                for one in node.names:
-                    self.modules[one.asname or one.name] = f"{node.module or ''}.{one.name}"
+                for alias in node.names:
+                    self.modules[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
         for node in self.nodes:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 pattern = _first_text(node.value)
                 if pattern is not None and self.name_of(node.value.func) == "re.compile":
-                    self.patterns |= {name: pattern for one in node.targets if (name := _dotted(one))}
+                    self.patterns |= {name: pattern for target in node.targets if (name := _dotted(target))}
 
     @cached_property
     def changed(self) -> frozenset[str]:
@@ -233,9 +233,9 @@ class _Source:
         for node in self._statement(line):
             yield from self._of_node(node, function, in_loop)
         names = {node.name for node in self.functions}
-        for one in searches_at(line, around, list(self._statement(line)), self.replaced):
-            if one.kind != "asks" or one.name in names:
-                yield one
+        for search in searches_at(line, around, list(self._statement(line)), self.replaced):
+            if search.kind != "asks" or search.name in names:
+                yield search
         yield from work_again_at(around, list(self._statement(line)), self.name_of)
         for name in self._called_elsewhere(line, function):
             yield Construct("called-elsewhere", name)
@@ -301,15 +301,15 @@ class _Source:
 
     def _rests(self, loop: ast.For | ast.AsyncFor | ast.While, line: int) -> Iterator[Construct]:
         """Yield what is cut off at its front: on the line or, for a loop's head, after the last call of its body."""
-        for at, one in enumerate(loop.body):
+        for at, statement in enumerate(loop.body):
             # It looks after each call and where a loop begins again, and nowhere between.
             calls_later = any(
                 isinstance(node, ast.Call) for each in loop.body[at + 1 :] for node in ast.walk(each)
             )
-            if (name := cut_itself(one)) and (
-                one.lineno == line or (loop.lineno == line and not calls_later)
+            if (name := cut_itself(statement)) and (
+                statement.lineno == line or (loop.lineno == line and not calls_later)
             ):
-                yield Construct("shift", name, f"rest {one.lineno}")
+                yield Construct("shift", name, f"rest {statement.lineno}")
 
     def called_from(self, line: int) -> Iterator[InnerCode]:
         """Yield functions of this file that a line calls, with their only line if they have a single statement."""
@@ -333,7 +333,7 @@ class _Source:
         """
         here = [node for node in self._statement(line) if isinstance(node, ast.Call)]
         others = {self._last_name(node) for node in calls_in(function or self.tree) if node not in here}
-        yield from dict.fromkeys(name for one in here if (name := self._last_name(one)) in others and name)
+        yield from dict.fromkeys(name for call in here if (name := self._last_name(call)) in others and name)
 
     def _last_name(self, call: ast.Call) -> str:
         return self.name_of(call.func).rpartition(".")[2]
@@ -382,9 +382,9 @@ class _Source:
                 yield Construct("element", _dotted(node.value.value), "loc")  # type: ignore[attr-defined]
         elif isinstance(node, ast.Subscript) and in_loop and not isinstance(node.slice, ast.Slice):
             base = node.value
-            names = [name for one in ast.walk(node.slice) if (name := _dotted(one))]
+            names = [name for part in ast.walk(node.slice) if (name := _dotted(part))]
             key = "['']" if isinstance(node.slice, ast.Constant) else f"[{','.join(dict.fromkeys(names))}]"
-            if any(isinstance(one, ast.Slice) for one in ast.walk(node.slice)):
+            if any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
                 return  # a row or a column of an array
             if isinstance(node.ctx, ast.Store) and self._keeps_result(node):
                 return  # what is called takes the time, and not that its result is kept
@@ -400,15 +400,15 @@ class _Source:
     def _keeps_result(self, target: ast.Subscript) -> bool:
         """Return whether what is assigned to an element is what a call gives: `found[i] = search(text)`."""
         return any(
-            isinstance(one, ast.Assign) and target in one.targets and isinstance(one.value, ast.Call)
-            for one in self._statement(target.lineno)
+            isinstance(node, ast.Assign) and target in node.targets and isinstance(node.value, ast.Call)
+            for node in self._statement(target.lineno)
         )
 
     def _is_given_as_array(self, part: ast.Subscript) -> bool:
         """Return whether it goes to a function of NumPy that takes arrays alone: `numpy.add.at(table[n], ...)`."""
         return any(
-            isinstance(one, ast.Call) and part in one.args and _OF_ARRAYS.fullmatch(self.name_of(one.func))
-            for one in self._statement(part.lineno)
+            isinstance(call, ast.Call) and part in call.args and _OF_ARRAYS.fullmatch(self.name_of(call.func))
+            for call in self._statement(part.lineno)
         )
 
     def _applied(self, function: str) -> Iterator[str]:
@@ -428,7 +428,7 @@ class _Source:
             one_item = makes_batch_of_one(given)
             if not one_item and not isinstance(given, ast.Name):
                 continue
-            loads = {one.id for one in ast.walk(given) if isinstance(one, ast.Name)}
+            loads = {part.id for part in ast.walk(given) if isinstance(part, ast.Name)}
             # what is an attribute may change with each item
             held = "self" in loads
             bound = bound_names(loops[-1]) - known
@@ -437,7 +437,7 @@ class _Source:
 
     def _of_one_given(self, line: int, function: ast.FunctionDef) -> Iterator[Construct]:
         """Yield what the line of a function calls with a batch that is made of one of its arguments."""
-        given = {one.arg for one in function.args.args} - {"self"}
+        given = {argument.arg for argument in function.args.args} - {"self"}
         for node in self._statement(line):
             if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
                 loads = self._made_of(node.args[0])
@@ -452,74 +452,77 @@ class _Source:
     def _made_of(self, value: ast.AST) -> set[str]:
         """Return the names that a value is made of, without those of functions and modules that it calls."""
         functions = {
-            one.func
-            for one in ast.walk(value)
-            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+            part.func
+            for part in ast.walk(value)
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
         }
-        names = (one for one in ast.walk(value) if isinstance(one, ast.Name) and one not in functions)
-        return {one.id for one in names if one.id not in self.modules}
+        names = (part for part in ast.walk(value) if isinstance(part, ast.Name) and part not in functions)
+        return {part.id for part in names if part.id not in self.modules}
 
     def _spin(self, loop: ast.While) -> Iterator[Construct]:
-        """Yield a loop that asks until something has happened, and stores and calls nothing that counts meanwhile."""
-        calls = [one for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
-        names = [self._last_name(one) for one in calls]
+        """Yield a loop that tests until something has happened, and stores and calls nothing that counts meanwhile."""
+        calls = [call for call in ast.walk(loop.test) if isinstance(call, ast.Call)]
+        names = [self._last_name(call) for call in calls]
         if calls and not any(name in _ASKS for name in names):
             return
         if not calls and (isinstance(loop.test, ast.Constant) or not does_nothing(loop.body)):
             return
-        if all(only_looks(one) for one in loop.body):
+        if all(only_looks(statement) for statement in loop.body):
             yield Construct(
                 "spin", next((name for name in names if name in _ASKS), ""), ast.unparse(loop.test)[:60]
             )
 
     def _asks_for_more(self, loop: ast.While, line: int) -> Iterator[Construct]:
         """Yield a loop that takes what is there without waiting, and begins again at once where there is nothing."""
-        for at, one in enumerate(loop.body):
+        for at, statement in enumerate(loop.body):
             again: list[ast.ExceptHandler | ast.If] = []  # what begins again
             probe: ast.AST | None = None
-            if isinstance(one, ast.Try):
+            if isinstance(statement, ast.Try):
                 last = at == len(loop.body) - 1
-                idle = (each for each in one.handlers if does_nothing(each.body))
-                again, probe = [each for each in idle if last or continues_at_once(each.body)], one.body[0]
-            elif isinstance(one, ast.If) and continues_at_once(one.body) and not one.orelse:
-                again, probe = [one], one.test
-            elif isinstance(one, ast.If) and at == len(loop.body) - 1 and not one.orelse:
-                probe = one.test  # where it is not so, the loop begins again
+                idle = (each for each in statement.handlers if does_nothing(each.body))
+                again, probe = (
+                    [each for each in idle if last or continues_at_once(each.body)],
+                    statement.body[0],
+                )
+            elif isinstance(statement, ast.If) and continues_at_once(statement.body) and not statement.orelse:
+                again, probe = [statement], statement.test
+            elif isinstance(statement, ast.If) and at == len(loop.body) - 1 and not statement.orelse:
+                probe = statement.test  # where it is not so, the loop begins again
             calls = (each for each in ast.walk(probe) if self._asks_without_waiting(each)) if probe else ()
             method = next((self._last_name(each) for each in calls if isinstance(each, ast.Call)), "")
-            if not again and method and line in (loop.lineno, one.lineno):
+            if not again and method and line in (loop.lineno, statement.lineno):
                 yield Construct("spin", method, ast.unparse(loop.test)[:60])
                 yield Construct("idle", method)
             if again and method and probe is not None:
                 heads = [each.lineno for each in again if isinstance(each, ast.ExceptHandler)]
                 rests = line in heads or any(spans_line(part, line) for each in again for part in each.body)
-                if rests or line in (loop.lineno, one.lineno) or spans_line(probe, line):
+                if rests or line in (loop.lineno, statement.lineno) or spans_line(probe, line):
                     yield Construct("spin", method, ast.unparse(loop.test)[:60])
                 if rests:
                     yield Construct("idle", method)
-            if any(isinstance(each, ast.Call) for each in ast.walk(one)):
+            if any(isinstance(each, ast.Call) for each in ast.walk(statement)):
                 return  # what comes next is done each time
 
     def _until_a_time(self, loop: ast.While) -> bool:
-        """Return whether a loop goes on until the clock says so, and nothing else ends it."""
-        calls = [self.name_of(one.func) for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
-        ends = any(isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(loop))
+        """Return whether a loop goes on until a time on the clock, and nothing else ends it."""
+        calls = [self.name_of(call.func) for call in ast.walk(loop.test) if isinstance(call, ast.Call)]
+        ends = any(isinstance(part, (ast.Break, ast.Return)) for part in ast.walk(loop))
         return bool(calls) and not ends and all(name in _CLOCKS for name in calls)
 
     def _asks_without_waiting(self, node: ast.AST) -> bool:
         """Return whether a call looks for something, and comes back at once where there is nothing."""
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return False
-        name, given = node.func.attr, [*node.args, *(one.value for one in node.keywords)]
-        zero = any(isinstance(one, ast.Constant) and one.value in (False, 0) for one in given)
+        name, given = node.func.attr, [*node.args, *(keyword.value for keyword in node.keywords)]
+        zero = any(isinstance(argument, ast.Constant) and argument.value in (False, 0) for argument in given)
         if name in ("get", "acquire", "select"):
             return zero
         return name in _TAKES or name in _ASKS or (name == "poll" and (zero or not given))
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Construct]:
-        names = [one.asname or one.name.partition(".")[0] for one in node.names]
+        names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
         module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
-        used = [one for one in self.owned if isinstance(one[0], ast.Name) and one[0].id in names]
+        used = [entry for entry in self.owned if isinstance(entry[0], ast.Name) and entry[0].id in names]
         if "*" in names or not used:
             yield Construct("import", module, "" if used or "*" in names else "unused")
             return
@@ -539,14 +542,14 @@ class _Source:
                 left = left.left
             if left is not value and _dotted(left) == target:
                 texts = any(
-                    isinstance(one, ast.JoinedStr)
-                    or (isinstance(one, ast.Constant) and isinstance(one.value, str))
-                    for one in ast.walk(value)
+                    isinstance(part, ast.JoinedStr)
+                    or (isinstance(part, ast.Constant) and isinstance(part.value, str))
+                    for part in ast.walk(value)
                 )
                 several = _dotted(value.left) != target
                 yield Construct("grow", target, ("texts" if several else "text") if texts else "+")
         elif isinstance(value, ast.Call) and self.name_of(value.func) in _GROWS:
-            given = {_dotted(one) for argument in value.args for one in ast.walk(argument)}
+            given = {_dotted(part) for argument in value.args for part in ast.walk(argument)}
             if target in given:
                 yield Construct("grow", target, self.name_of(value.func))
 
@@ -573,14 +576,14 @@ class _Source:
             yield Construct("product", *map(product_factor, node.args))
         elif method == "dot" and len(node.args) == 1 and isinstance(node.func, ast.Attribute):
             yield Construct("product", product_factor(node.func.value), product_factor(node.args[0]))
-        if method in _LOGS and base and any(costs_to_make(one) for one in node.args):
-            within = {id(one) for argument in node.args for one in ast.walk(argument)}
-            others = (one for one in self._statement(node.lineno) if id(one) not in within)
+        if method in _LOGS and base and any(costs_to_make(argument) for argument in node.args):
+            within = {id(part) for argument in node.args for part in ast.walk(argument)}
+            others = (part for part in self._statement(node.lineno) if id(part) not in within)
             names = names_looked_at(*node.args) - names_looked_at(
-                *(one for one in others if isinstance(one, ast.Call)), deep=False
+                *(part for part in others if isinstance(part, ast.Call)), deep=False
             )
             yield Construct("log", method, " ".join(sorted(names)))
-        if any(one.arg == "flush" and is_true(one.value) for one in node.keywords):
+        if any(keyword.arg == "flush" and is_true(keyword.value) for keyword in node.keywords):
             yield Construct("flushes", name)
         if name in ("time.sleep", "asyncio.sleep"):
             yield Construct("sleep", name, ast.unparse(first) if isinstance(first, ast.Constant) else "")
@@ -602,7 +605,7 @@ def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Sourc
     module functions change.
     """
     calls_itself = 0
-    arguments = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    arguments = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
     looked_at: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete)):
@@ -632,9 +635,9 @@ def _changed_in(functions: Sequence[ast.AST]) -> frozenset[str]:
     changed: set[str] = set()
     for function in functions:
         own = {
-            one.id
-            for one in ast.walk(function)
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+            name.id
+            for name in ast.walk(function)
+            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
         }
         for node in ast.walk(function):
             into: ast.AST | None = None

@@ -54,16 +54,16 @@ def thread_records(processes: Iterable[ProcessStretches]) -> Iterator[ThreadReco
             places = stack(row.node)
             begin = process.begun + row.begin
             label = _label(places, KINDS.get(row.kind, "waiting"))
-            one = Stretch(begin, begin + row.length, row.seconds, label)
+            stretch = Stretch(begin, begin + row.length, row.seconds, label)
             thread = lanes.setdefault(
                 row.thread,
                 ThreadRecord("thread", process.threads.get(row.thread, "unnamed"), number, row.thread),
             )
-            thread.stretches.append(one)
+            thread.stretches.append(stretch)
             if (name := _coroutine(places)) is not None:
                 task = ThreadRecord("task", name, number, row.thread)
-                tasks.setdefault((row.thread, name), task).stretches.append(one)
-        longest = sorted(tasks.values(), key=lambda one: one.weight, reverse=True)[:MAX_TASKS]
+                tasks.setdefault((row.thread, name), task).stretches.append(stretch)
+        longest = sorted(tasks.values(), key=lambda task: task.weight, reverse=True)[:MAX_TASKS]
         for at, lane in sorted(lanes.items()):
             yield lane
             yield from (task for task in longest if task.number == at)

@@ -48,24 +48,24 @@ def wall_time(threads: Sequence[WallThread]) -> Stacks | None:
     merger = StackMerger(table := FrameTable())
     for thread in threads:
         outer = Frame(thread.name, THREAD)
-        for one in thread.stacks:
-            for frames, seconds in _parts(one):
+        for stack in thread.stacks:
+            for frames, seconds in _parts(stack):
                 if seconds > 0:
                     merger.add(table.stack(reversed((outer, *frames))), seconds)
     return merger.stacks(TITLE, "s") if merger.samples else None
 
 
-def _parts(one: WallStack) -> Iterable[tuple[tuple[Frame, ...], float]]:
+def _parts(stack: WallStack) -> Iterable[tuple[tuple[Frame, ...], float]]:
     """Yield the stack while it ran, by what native code did, and with each wait as its innermost frame."""
-    whole = sum(one.native.values())
+    whole = sum(stack.native.values())
     if whole <= 0:
-        yield one.frames, one.ran
-    for frame, weight in one.native.items() if whole > 0 else ():
-        # Inside the interpreter itself Python runs: its own functions say nothing more.
-        frames = one.frames if is_interpreter(frame) else (*one.frames, frame)
-        yield frames, one.ran * weight / whole
-    for kind, seconds in one.waits.items():
-        yield (*one.frames, wait_frame(kind)), seconds
+        yield stack.frames, stack.ran
+    for frame, weight in stack.native.items() if whole > 0 else ():
+        # Inside the interpreter Python runs: its own functions add nothing.
+        frames = stack.frames if is_interpreter(frame) else (*stack.frames, frame)
+        yield frames, stack.ran * weight / whole
+    for kind, seconds in stack.waits.items():
+        yield (*stack.frames, wait_frame(kind)), seconds
 
 
 def wait_frame(kind: str) -> Frame:

@@ -43,8 +43,8 @@ def _few_of_sorted(node: ast.Subscript, name_of: Callable[[ast.AST], str]) -> tu
     """Return what is sorted, and by what, where the first or last few of it alone are kept: `sorted(rows)[:10]`."""
     part, call = node.slice, node.value
     ends = [part.lower, part.upper] if isinstance(part, ast.Slice) and part.step is None else []
-    one = not isinstance(part, ast.Slice) and _is_end(part)
-    if not isinstance(call, ast.Call) or not (one or sum(end is not None for end in ends) == 1):
+    single = not isinstance(part, ast.Slice) and _is_end(part)
+    if not isinstance(call, ast.Call) or not (single or sum(end is not None for end in ends) == 1):
         return None
     if ends and not _is_few(ends[1] if ends[1] is not None else ends[0], of_end=ends[0] is not None):
         return None
@@ -140,13 +140,13 @@ def _summed_products(node: ast.AugAssign, loops: Sequence[ast.AST]) -> Iterator[
         or not isinstance(value.op, ast.Mult)
     ):
         return
-    counts = [dotted(one.target) for one in loops if isinstance(one, ast.For)]
+    counts = [dotted(loop.target) for loop in loops if isinstance(loop, ast.For)]
     pairs = [_element(value.left), _element(value.right)]
     if not all(pairs) or not counts:
         return
     used = [{pair[1], pair[2]} for pair in pairs if pair is not None]
     inner = counts[-1]
-    if all(inner in one and one <= set(counts) for one in used) and len(used[0] | used[1]) == NESTED:
+    if all(inner in pair and pair <= set(counts) for pair in used) and len(used[0] | used[1]) == NESTED:
         yield Construct("list-product", pairs[0][0], pairs[1][0])  # type: ignore[index]
 
 
