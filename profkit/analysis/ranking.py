@@ -279,7 +279,7 @@ def failed_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
 
 
 def is_tolerated(result: CaseResult) -> bool:
-    """Return whether a case is wrong by the framework's own arithmetic: it is reported as others are and fails no sweep.
+    """Return whether a case is wrong by the framework's own arithmetic, which is reported but fails no sweep.
 
     The gradient of a mean over 2^26 elements is less than float16 can hold: PyTorch gives 0 there. What failed,
     crashed or hung is a fault of the machine or of the sweep, whoever's implementation it is.
