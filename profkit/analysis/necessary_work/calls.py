@@ -118,13 +118,13 @@ class OperationCall:
     @property
     def typed(self) -> bool:
         """Return whether the types of its tensors were recorded."""
-        lists = (one if isinstance(one, tuple) else (one,) for one in self.arguments)
-        types = [one.type for several in lists for one in several if isinstance(one, Tensor)]
+        lists = (argument if isinstance(argument, tuple) else (argument,) for argument in self.arguments)
+        types = [element.type for several in lists for element in several if isinstance(element, Tensor)]
         return bool(types) and None not in types
 
     def tensors(self, *places: int) -> list[Tensor]:
         """Return those of the places that are tensors."""
-        return [one for place in places if (one := self.tensor(place)) is not None]
+        return [tensor for place in places if (tensor := self.tensor(place)) is not None]
 
     def list(self, place: int) -> tuple[Tensor, ...]:
         """Return the list of tensors at a place; an empty one if there is none, or its shapes are not known."""
@@ -211,7 +211,7 @@ def _argument(dims: object, type_: object, value: object, strides: object) -> Ar
     if isinstance(type_, str) and type_ in _WRITTEN:
         return _tensor(dims, _WRITTEN[type_], strides)
     if isinstance(dims, list) and dims and isinstance(dims[0], list):  # TensorList: its types are not known
-        return tuple(_tensor(one, None, None) for one in dims[:MAX_TENSORS])
+        return tuple(_tensor(shape, None, None) for shape in dims[:MAX_TENSORS])
     if type_ == "TensorList":
         return ()
     return value[:200] if isinstance(value, str) and value else ("" if type_ else None)
@@ -263,7 +263,7 @@ def _unknown(dims: object) -> Argument:
     if not dims:
         return None
     return (
-        tuple(_tensor(one, None, None) for one in dims)
+        tuple(_tensor(shape, None, None) for shape in dims)
         if isinstance(dims[0], list)
         else _tensor(dims, None, None)
     )

@@ -115,7 +115,7 @@ def _windows(
     # taps whose places leave the same remainder touch the same ones
     for remainder in range(stride):
         reach = -stride  # the last one that was counted; none yet
-        for begin, end in sorted(one for one in ends if one[0] % stride == remainder):
+        for begin, end in sorted(pair for pair in ends if pair[0] % stride == remainder):
             touched += max(0, (end - max(begin, reach + stride)) // stride + 1)
             reach = max(reach, end)
     return touched, times
@@ -260,7 +260,7 @@ CONVOLUTIONS: tuple[WorkFormula, ...] = (
     WorkFormula(
         "convolution, backward",
         ("convolution_backward",),
-        "that of the forward pass for each gradient that is asked for (input, weight)",
+        "that of the forward pass for each gradient that is requested (input, weight)",
         "gradient, weight or input that is needed for each, and what is written",
         DIRECT,
         _convolution_backward,

@@ -60,7 +60,7 @@ def _chosen(call: OperationCall) -> NecessaryWork | None:
         return None
     type_ = promoted_type(tensors[1:])
     new = Tensor(shape, type_)
-    smaller = min((one.bytes for one in tensors[1:] if one.bytes is not None), default=None)
+    smaller = min((tensor.bytes for tensor in tensors[1:] if tensor.bytes is not None), default=None)
     return NecessaryWork(0.0, added_bytes(moved_bytes(tensors[0], new), smaller), "memory", type_)
 
 
@@ -102,7 +102,7 @@ def _concatenated(call: OperationCall) -> NecessaryWork | None:
     parts = call.list(0)
     if not parts:
         return None
-    moved = moved_bytes(*parts, *(tensor_like(one) for one in parts))
+    moved = moved_bytes(*parts, *(tensor_like(part) for part in parts))
     return NecessaryWork(0.0, moved, "memory", parts[0].type)
 
 

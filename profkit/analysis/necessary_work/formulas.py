@@ -19,7 +19,7 @@ from profkit.analysis.necessary_work.products import PRODUCTS
 from profkit.analysis.necessary_work.work import NecessaryWork, WorkFormula
 
 TABLE: tuple[WorkFormula, ...] = (*PRODUCTS, *CONVOLUTIONS, *ELEMENTS, *LAYERS)
-FORMULAS: dict[str, WorkFormula] = {name: one for one in TABLE for name in one.names}
+FORMULAS: dict[str, WorkFormula] = {name: formula for formula in TABLE for name in formula.names}
 
 
 @lru_cache(maxsize=1 << 14)
@@ -33,7 +33,7 @@ def necessary_work(call: OperationCall, unknown: str | None = None) -> Necessary
 
 
 def with_given(call: OperationCall, given: str) -> OperationCall:
-    """Return the call with the values that a text tells: `stride=[2, 2];groups=32`, by the names of arguments.
+    """Return the call with the values in a text: `stride=[2, 2];groups=32`, by the names of arguments.
 
     A convolution over one dimension is carried out as one over two: values of fewer dimensions than it has are those
     of the last ones.
@@ -44,7 +44,7 @@ def with_given(call: OperationCall, given: str) -> OperationCall:
         return call
     arguments = list(call.arguments)
     arguments += [None] * (max(formula.places.values()) + 1 - len(arguments))
-    data = next((one for one in arguments if isinstance(one, Tensor)), None)
+    data = next((argument for argument in arguments if isinstance(argument, Tensor)), None)
     for name, place in formula.places.items():
         missing = len(data.shape) - 2 - values[name].count(",") - 1 if data is not None else 0
         first = f"{_NEUTRAL[name]}, " * max(0, missing) if name in _NEUTRAL else ""
@@ -63,13 +63,13 @@ def operation_form(call: OperationCall, given: str) -> str:
         return ""
     if values.get("is_causal") == "True":
         return "causal"
-    said = []
+    parts = []
     for name, usual in (("stride", 1), ("dilation", 1), ("groups", 1)):
         numbers = re.findall(r"\d+", values.get(name, ""))
-        if any(one != str(usual) for one in numbers):
-            said.append(f"{name} {numbers[0] if len(set(numbers)) == 1 else 'x'.join(numbers)}")
-    return " ".join(said)
+        if any(number != str(usual) for number in numbers):
+            parts.append(f"{name} {numbers[0] if len(set(numbers)) == 1 else 'x'.join(numbers)}")
+    return " ".join(parts)
 
 
 def _values(given: str) -> dict[str, str]:
-    return {name: value for name, _, value in (one.partition("=") for one in given.split(";")) if value}
+    return {name: value for name, _, value in (entry.partition("=") for entry in given.split(";")) if value}

@@ -135,9 +135,12 @@ def _picked(data: int, index: int) -> Rule:
         rows, places = call.tensor(data), call.tensor(index)
         if rows is None or places is None:
             return None
-        one = tensor_like(rows, (places.elements,))
+        picked = tensor_like(rows, (places.elements,))
         return NecessaryWork(
-            float(places.elements), added_bytes(moved_bytes(one), index_bytes(places)), "memory", rows.type
+            float(places.elements),
+            added_bytes(moved_bytes(picked), index_bytes(places)),
+            "memory",
+            rows.type,
         )
 
     return rule
@@ -151,8 +154,8 @@ def _step(read: Sequence[int], written: Sequence[int], flop: int) -> Rule:
         lists = [call.list(place) for place in (*read, *written)]
         if not first:
             return None
-        count = sum(one.elements for one in first)
-        moved = moved_bytes(*(one for tensors in lists for one in tensors))
+        count = sum(tensor.elements for tensor in first)
+        moved = moved_bytes(*(tensor for tensors in lists for tensor in tensors))
         return NecessaryWork(float(flop * count), moved, "fma", first[0].type)
 
     return rule
@@ -166,8 +169,8 @@ def _each(inputs: int, flop: int) -> Rule:
         if not call.list(0):
             return None
         # one that is no list goes into each of its partners; of an unknown one nothing counts
-        moved = moved_bytes(*(one for tensors in (*lists, call.list(0)) for one in tensors))
-        count = sum(one.elements for one in call.list(0))
+        moved = moved_bytes(*(tensor for tensors in (*lists, call.list(0)) for tensor in tensors))
+        count = sum(tensor.elements for tensor in call.list(0))
         return NecessaryWork(float(flop * count), moved, "fma" if flop else "memory", lists[0][0].type)
 
     return rule
@@ -177,7 +180,7 @@ def _each_reduced(call: OperationCall) -> NecessaryWork | None:
     tensors = call.list(0)
     if not tensors:
         return None
-    count = sum(one.elements for one in tensors)
+    count = sum(tensor.elements for tensor in tensors)
     return NecessaryWork(2.0 * count, moved_bytes(*tensors), "fma", tensors[0].type)
 
 

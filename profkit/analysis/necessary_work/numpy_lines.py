@@ -101,9 +101,9 @@ def _view(of: Tensor, shape: Sequence[int]) -> Tensor:
 def _moved(inputs: Sequence[Tensor], result: Tensor) -> float | None:
     """Return the bytes of the inputs, of each memory once, and of the result."""
     kept: dict[object, Tensor] = {}
-    for number, one in enumerate(inputs):
-        key = one.source if isinstance(one, _Array) and one.source else number
-        kept[key] = max(kept.get(key, one), one, key=lambda each: each.elements)
+    for number, tensor in enumerate(inputs):
+        key = tensor.source if isinstance(tensor, _Array) and tensor.source else number
+        kept[key] = max(kept.get(key, tensor), tensor, key=lambda each: each.elements)
     return moved_bytes(*kept.values(), result)
 
 
@@ -111,9 +111,9 @@ def forms_of(counted: LineCount, pick: Callable[..., ArrayForm]) -> dict[str, Ar
     """Return what each name held, of several shapes the smallest or the largest; nothing of one that held others."""
     kept = {}
     for name, forms in counted.forms.items():
-        alike = {(one.type, len(one.shape) if one.shape is not None else None) for one in forms}
+        alike = {(form.type, len(form.shape) if form.shape is not None else None) for form in forms}
         if len(alike) == 1:
-            kept[name] = pick(forms, key=lambda one: prod(one.shape or ()))
+            kept[name] = pick(forms, key=lambda form: prod(form.shape or ()))
     return kept
 
 
@@ -159,8 +159,8 @@ class _Evaluation:
 
     def values(self, node: ast.expr) -> None:
         """Evaluate what may be several values: `a, b`."""
-        for one in node.elts if isinstance(node, ast.Tuple) else [node]:
-            self.value(one)
+        for element in node.elts if isinstance(node, ast.Tuple) else [node]:
+            self.value(element)
 
     def _in_place(self, node: ast.AugAssign) -> None:
         value = self.value(node.value)
@@ -291,8 +291,8 @@ class _Evaluation:
         out = self._out(node)
         if name in _REDUCED | _REDUCED_TO_BOOL | _REDUCED_TO_INDEX | {"linalg.norm"}:
             return self._reduce(name, self.value(node.args[0]), node, node.args[1:])
-        values = [self.value(one) for one in node.args]
-        if any(one.arg != "out" for one in node.keywords):
+        values = [self.value(argument) for argument in node.args]
+        if any(keyword.arg != "out" for keyword in node.keywords):
             raise NotKnown
         if name in ("dot", "matmul") and len(values) == 2 and (name == "matmul" or _are_matrices(values)):
             return self._binary("matmul", values[0], values[1], out=out)
@@ -314,7 +314,7 @@ class _Evaluation:
         if (
             name == "clip"
             and isinstance(values[0], Tensor)
-            and all(isinstance(one, _Number) for one in bounds)
+            and all(isinstance(bound, _Number) for bound in bounds)
         ):
             return self._unary("clip", values[0], out=out)
         raise NotKnown
@@ -349,7 +349,7 @@ class _Evaluation:
 
     def _reshape(self, base: Tensor, args: Sequence[ast.expr]) -> Tensor:
         given = args[0].elts if len(args) == 1 and isinstance(args[0], ast.Tuple) else args
-        sizes = [_integer(one) for one in given]
+        sizes = [_integer(size) for size in given]
         free = [n for n, size in enumerate(sizes) if size == -1]
         known = prod(size for size in sizes if size is not None and size >= 0)
         if None in sizes or len(free) > 1 or not known or base.elements % known:
@@ -360,7 +360,7 @@ class _Evaluation:
         return _view(base, shape)
 
     def _out(self, node: ast.Call) -> Tensor | None:
-        out = next((one.value for one in node.keywords if one.arg == "out"), None)
+        out = next((keyword.value for keyword in node.keywords if keyword.arg == "out"), None)
         value = self.value(out) if out is not None else None
         if isinstance(value, _Number):
             raise NotKnown
@@ -369,7 +369,7 @@ class _Evaluation:
     # ------------------------------------------------------------ operations
 
     def _add(self, name: str, inputs: Sequence[_Value], result: Tensor, flop: float) -> Tensor:
-        arrays = tuple(one for one in inputs if isinstance(one, Tensor))
+        arrays = tuple(value for value in inputs if isinstance(value, Tensor))
         work = NecessaryWork(flop, _moved(arrays, result), "fma" if flop else "memory", result.type)
         self.operations.append(NumpyOperation(name, arrays, work))
         return result
@@ -380,7 +380,7 @@ class _Evaluation:
         return self._add(name, (data,), result, float(data.elements))
 
     def _binary(self, name: str, left: _Value, right: _Value, out: Tensor | None = None) -> _Value:
-        arrays = [one for one in (left, right) if isinstance(one, Tensor)]
+        arrays = [value for value in (left, right) if isinstance(value, Tensor)]
         if not arrays:
             assert isinstance(left, _Number)
             return _Number("float", left.node)
@@ -414,13 +414,13 @@ class _Evaluation:
         return out or result
 
     def _where(self, values: Sequence[_Value]) -> Tensor:
-        arrays = [one for one in values if isinstance(one, Tensor)]
+        arrays = [value for value in values if isinstance(value, Tensor)]
         shape = broadcast_shape(arrays)
         if shape is None or not isinstance(values[0], Tensor):
             raise NotKnown
         result = Tensor(shape, _promoted(values[1:]))
         # Of both others together at least one element is read for each of the result.
-        smaller = min((one.bytes or 0.0 for one in values[1:] if isinstance(one, Tensor)), default=0.0)
+        smaller = min((value.bytes or 0.0 for value in values[1:] if isinstance(value, Tensor)), default=0.0)
         moved = (_moved([values[0]], result) or 0.0) + (smaller if len(arrays) == 3 else 0.0)
         self.operations.append(
             NumpyOperation("where", tuple(arrays), NecessaryWork(0.0, moved, "memory", result.type))
@@ -430,7 +430,7 @@ class _Evaluation:
     def _reduce(self, name: str, data: _Value, node: ast.Call, args: Sequence[ast.expr]) -> _Value:
         if not isinstance(data, Tensor) or len(args) > 1:
             raise NotKnown
-        given = {one.arg: one.value for one in node.keywords}
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
         axis = args[0] if args else given.pop("axis", None)
         keep = given.pop("keepdims", None)
         if given or (
@@ -440,11 +440,11 @@ class _Evaluation:
         kept = isinstance(keep, ast.Constant) and keep.value is True
         gone = set(range(len(data.shape)))
         if axis is not None and not (isinstance(axis, ast.Constant) and axis.value is None):
-            axes = [_integer(one) for one in (axis.elts if isinstance(axis, ast.Tuple) else [axis])]
+            axes = [_integer(element) for element in (axis.elts if isinstance(axis, ast.Tuple) else [axis])]
             gone = {
-                one % len(data.shape)
-                for one in axes
-                if one is not None and -len(data.shape) <= one < len(data.shape)
+                axis_number % len(data.shape)
+                for axis_number in axes
+                if axis_number is not None and -len(data.shape) <= axis_number < len(data.shape)
             }
             if len(gone) != len(axes):
                 raise NotKnown
@@ -462,17 +462,21 @@ class _Evaluation:
     def _einsum(self, node: ast.Call) -> Tensor:
         """Return the result for two operands: a multiply-add for each combination of all indices, if any is summed."""
         text = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
-        operands = [self.value(one) for one in node.args[1:]]
-        arrays = [one for one in operands if isinstance(one, Tensor)]
+        operands = [self.value(operand) for operand in node.args[1:]]
+        arrays = [operand for operand in operands if isinstance(operand, Tensor)]
         if not isinstance(text, str) or node.keywords or len(arrays) != len(operands) or len(arrays) != 2:
             raise NotKnown
         left, arrow, right = text.replace(" ", "").partition("->")
         indices = left.split(",")
-        if not arrow or "." in left or [len(one) for one in indices] != [len(one.shape) for one in arrays]:
+        if (
+            not arrow
+            or "." in left
+            or [len(names) for names in indices] != [len(array.shape) for array in arrays]
+        ):
             raise NotKnown
         sizes: dict[str, int] = {}
-        for names, one in zip(indices, arrays, strict=True):
-            for index, size in zip(names, one.shape, strict=True):
+        for names, array in zip(indices, arrays, strict=True):
+            for index, size in zip(names, array.shape, strict=True):
                 if sizes.setdefault(index, size) != size:
                     raise NotKnown
         if not set(right) <= sizes.keys() or arrays[0].type != arrays[1].type:
@@ -497,7 +501,7 @@ def _is_plain(target: ast.AST) -> bool:
 
 def _are_matrices(values: Sequence[_Value]) -> bool:
     """Return whether `dot` is the product of matrices and vectors: of more dimensions it takes each with each."""
-    return all(isinstance(one, Tensor) and 1 <= len(one.shape) <= 2 for one in values)
+    return all(isinstance(value, Tensor) and 1 <= len(value.shape) <= 2 for value in values)
 
 
 def _is_size(node: ast.AST) -> bool:
@@ -526,8 +530,8 @@ def _integer(node: ast.AST) -> int | None:
 def _length(key: ast.Slice, size: int) -> int:
     """Return how many elements a slice with written bounds has."""
     parts = [key.lower, key.upper, key.step]
-    numbers = [_integer(one) if one is not None else None for one in parts]
-    if any(one is not None and number is None for one, number in zip(parts, numbers, strict=True)):
+    numbers = [_integer(part) if part is not None else None for part in parts]
+    if any(part is not None and number is None for part, number in zip(parts, numbers, strict=True)):
         raise NotKnown
     return len(range(*slice(*numbers).indices(size)))
 
@@ -546,8 +550,8 @@ def _promoted(values: Sequence[_Value]) -> str | None:
 
     Raises NotKnown where versions of NumPy differ, and for pairs that are not known here.
     """
-    arrays = [one.type for one in values if isinstance(one, Tensor) and one.shape]
-    scalars = [one.type for one in values if isinstance(one, Tensor) and not one.shape]
+    arrays = [value.type for value in values if isinstance(value, Tensor) and value.shape]
+    scalars = [value.type for value in values if isinstance(value, Tensor) and not value.shape]
     type_ = (arrays or scalars)[0] if arrays or scalars else None
     if type_ is None:
         raise NotKnown
@@ -558,9 +562,9 @@ def _promoted(values: Sequence[_Value]) -> str | None:
     for other in scalars if arrays else scalars[1:]:
         if other is None or _joined(type_, other) != type_:
             raise NotKnown
-    for one in values:
-        if isinstance(one, _Number):
-            kind = {"bool": 0, "int": 1, "float": 2}.get(one.type)
+    for value in values:
+        if isinstance(value, _Number):
+            kind = {"bool": 0, "int": 1, "float": 2}.get(value.type)
             if kind is None:
                 raise NotKnown
             if kind > kind_of(type_):

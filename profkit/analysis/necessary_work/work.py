@@ -42,7 +42,7 @@ class WorkFormula:
 
 def moved_bytes(*tensors: Tensor | None) -> float | None:
     """Return the bytes of all of these; None where one has no known type."""
-    sizes = [one.bytes for one in tensors if one is not None]
+    sizes = [tensor.bytes for tensor in tensors if tensor is not None]
     return sum(size for size in sizes if size is not None) if None not in sizes else None
 
 
@@ -66,9 +66,9 @@ def tensor_like(tensor: Tensor, shape: Sequence[int] | None = None, type_: str |
 
 def broadcast_shape(tensors: Sequence[Tensor]) -> tuple[int, ...] | None:
     """Return the shape that all of these are broadcast to; None where they do not fit."""
-    shape = [1] * max((len(one.shape) for one in tensors), default=0)
-    for one in tensors:
-        for place, size in enumerate(reversed(one.shape), 1):
+    shape = [1] * max((len(tensor.shape) for tensor in tensors), default=0)
+    for tensor in tensors:
+        for place, size in enumerate(reversed(tensor.shape), 1):
             if size != 1:
                 if shape[-place] not in (1, size):
                     return None
@@ -96,7 +96,7 @@ def _joined(first: str, second: str) -> str:
         return "fp32"
     if pair == {"uint8", "int8"}:
         return "int16"
-    return max(first, second, key=lambda one: (WIDTHS[one], one))
+    return max(first, second, key=lambda type_: (WIDTHS[type_], type_))
 
 
 def promoted_type(tensors: Sequence[Tensor]) -> str | None:
@@ -104,17 +104,17 @@ def promoted_type(tensors: Sequence[Tensor]) -> str | None:
 
     A tensor without dimensions counts only where its kind is a higher one.
     """
-    ordinary = _all_joined([one.type for one in tensors if one.shape])
-    numbers = _all_joined([one.type for one in tensors if not one.shape])
+    ordinary = _all_joined([tensor.type for tensor in tensors if tensor.shape])
+    numbers = _all_joined([tensor.type for tensor in tensors if not tensor.shape])
     if ordinary is None or numbers is None:
-        return ordinary if any(one.shape for one in tensors) else numbers
+        return ordinary if any(tensor.shape for tensor in tensors) else numbers
     if kind_of(numbers) <= kind_of(ordinary):
         return ordinary
     return "fp32" if numbers == "fp64" else numbers  # one of Python's is written as a double
 
 
 def _all_joined(types: Sequence[str | None]) -> str | None:
-    known = [one for one in types if one is not None]
+    known = [type_ for type_ in types if type_ is not None]
     return reduce(_joined, known) if known and len(known) == len(types) else None
 
 
