@@ -37,8 +37,8 @@ DOES: Mapping[SpotKind, str] = {
 
 def hot_spots(document: RunDocument) -> tuple[CodeSpot, ...]:
     """Return the places of a run, the largest share first; empty if nothing was sampled."""
-    python = next((one for one in document.sampled if not one.native and one.wall > 0), None)
-    native = next((one for one in document.sampled if one.native and one.cpu > 0), None)
+    python = next((sampled for sampled in document.sampled if not sampled.native and sampled.wall > 0), None)
+    native = next((sampled for sampled in document.sampled if sampled.native and sampled.cpu > 0), None)
     if python is not None and (python.lines or native is None):
         spots, wall = python_spots(document, python)
         if native is not None:

@@ -62,11 +62,18 @@ def _function_of(line: LineSamples) -> _Function:
 
 def _caller(lines: list[LineSamples], sampled: SampledTime, line: LineSamples) -> LineSamples | None:
     """Return the line that called the compiled code which called this one; None if no line has most of its calls."""
-    first = max(line.callers, key=lambda one: one.value, default=None)
+    first = max(line.callers, key=lambda caller: caller.value, default=None)
     if first is None or first.value < line.main_wall / 2:
         return None
     every = (*lines, *sampled.outer)
-    return next((one for one in every if (one.file, one.line) == (first.file, first.line)), None)
+    return next(
+        (
+            line_samples
+            for line_samples in every
+            if (line_samples.file, line_samples.line) == (first.file, first.line)
+        ),
+        None,
+    )
 
 
 def _parted(line: LineSamples, kept: float) -> tuple[LineSamples, LineSamples]:
@@ -86,7 +93,7 @@ def _parted(line: LineSamples, kept: float) -> tuple[LineSamples, LineSamples]:
 
 def _add(lines: list[LineSamples], caller: LineSamples, moved: LineSamples) -> None:
     """Add what was moved to the time of a line. One that was no place yet, as it only called others, becomes one."""
-    at = next((at for at, one in enumerate(lines) if one is caller), None)
+    at = next((at for at, other in enumerate(lines) if other is caller), None)
     base = caller if at is not None else replace(caller, main_wall=0.0, main_cpu=0.0, own=0.0, waits={})
     waits = {
         kind: base.waits.get(kind, 0.0) + moved.waits.get(kind, 0.0) for kind in {**base.waits, **moved.waits}

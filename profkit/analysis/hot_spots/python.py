@@ -69,7 +69,7 @@ def outer_spots(document: RunDocument) -> list[CodeSpot]:
 
     What runs in other threads counts while the main one waits.
     """
-    sampled = next((one for one in document.sampled if not one.native and one.wall > 0), None)
+    sampled = next((sampled for sampled in document.sampled if not sampled.native and sampled.wall > 0), None)
     if sampled is None:
         return []
     wall, whole = _seconds_of(document, sampled), _whole_run(document, sampled)
@@ -91,21 +91,21 @@ def outer_spots(document: RunDocument) -> list[CodeSpot]:
 
 def is_below(document: RunDocument, spot: CodeSpot, outer: Place) -> bool:
     """Return whether most of a place's time is spent under a line that calls functions of the program."""
-    sampled = next((one for one in document.sampled if not one.native and one.wall > 0), None)
+    sampled = next((sampled for sampled in document.sampled if not sampled.native and sampled.wall > 0), None)
     where = spot.where
     here = [
-        one
-        for one in (sampled.lines if sampled is not None else ())
-        if (one.file, one.function) == (where.file, where.function)
-        and (spot.kind == "python" or one.line == where.line)
+        line
+        for line in (sampled.lines if sampled is not None else ())
+        if (line.file, line.function) == (where.file, where.function)
+        and (spot.kind == "python" or line.line == where.line)
     ]
     under = sum(
         each.value
-        for one in here
-        for each in one.within
+        for line in here
+        for each in line.within
         if (each.file, each.line) == (outer.file, outer.line) and outer.function == each.function
     )
-    return under > MOSTLY * sum(one.main_wall for one in here)
+    return under > MOSTLY * sum(line.main_wall for line in here)
 
 
 def _rows(sampled: SampledTime) -> list[Row]:
@@ -150,7 +150,7 @@ def _rows(sampled: SampledTime) -> list[Row]:
 
 def _one_at_a_time(sampled: SampledTime) -> bool:
     """Return whether other threads took a good part of the time, and all threads together at most one processor."""
-    others = sum(one.other_cpu for one in sampled.lines if not one.processes)
+    others = sum(line.other_cpu for line in sampled.lines if not line.processes)
     return others >= SURE * sampled.wall and sampled.cpu <= ONE_PROCESSOR * sampled.wall
 
 
@@ -183,7 +183,7 @@ def _waits_of(line: LineSamples) -> dict[str, float]:
     kinds: dict[str, float] = {}
     for kind, seconds in line.waits.items():
         child = kind in ("input", "pipe", "file") and any(
-            _CHILDREN.search(path_of(one)) for one in line.callees[:1]
+            _CHILDREN.search(path_of(callee)) for callee in line.callees[:1]
         )
         kinds["child" if child else kind] = kinds.get("child" if child else kind, 0.0) + seconds * scale
     # Waits that are shorter than the time between two samples are seen in none of them.
@@ -191,17 +191,18 @@ def _waits_of(line: LineSamples) -> dict[str, float]:
         kinds["input"] = max(0.0, most - sum(value for kind, value in kinds.items() if kind != "input"))
     # A busy machine lets a line wait that computes: without a system call that waits, it is no wait.
     if not kinds and line.main_cpu < 0.1 * line.main_wall and most > 0:
-        kinds["child" if any(_CHILDREN.search(path_of(one)) for one in line.callees[:1]) else "waiting"] = (
-            most
-        )
+        kinds[
+            "child" if any(_CHILDREN.search(path_of(callee)) for callee in line.callees[:1]) else "waiting"
+        ] = most
     return kinds
 
 
 def _waits_for_inputs(line: LineSamples) -> bool:
     """Return whether most of a line's time ends in a call of an event loop that waits for any of several inputs."""
-    selects = (one for one in line.below if one.function.rpartition(".")[2] in ("select", "poll"))
+    selects = (callee for callee in line.below if callee.function.rpartition(".")[2] in ("select", "poll"))
     return any(
-        path_of(one).endswith("/selectors.py") and one.value >= MOSTLY * line.main_wall for one in selects
+        path_of(callee).endswith("/selectors.py") and callee.value >= MOSTLY * line.main_wall
+        for callee in selects
     )
 
 
@@ -210,10 +211,10 @@ def _computing(line: LineSamples) -> SpotKind:
 
 
 def _works_on_arrays(document: RunDocument, line: LineSamples) -> bool:
-    """Return whether arrays of NumPy were seen at a line: what it asks for is another operation than what others do."""
+    """Return whether arrays of NumPy were seen at a line: its operations are not those of other lines."""
     counted = count_of(document, line.file, line.line)
-    forms = (one for several in (counted.forms.values() if counted is not None else ()) for one in several)
-    return any(one.shape is not None for one in forms)
+    forms = (form for several in (counted.forms.values() if counted is not None else ()) for form in several)
+    return any(form.shape is not None for form in forms)
 
 
 def _with_callee(document: RunDocument, row: Row) -> Iterator[Row]:
@@ -229,7 +230,7 @@ def _with_callee(document: RunDocument, row: Row) -> Iterator[Row]:
         return
     left = 1.0
     edges = [edge for edge in profile.hotspots if edge.callee is not None and is_called_by(edge, line)]
-    named = {one.name.rpartition(".")[2] for one in line.code.find("call")}
+    named = {call.name.rpartition(".")[2] for call in line.code.find("call")}
     named |= {"__enter__", "__exit__"} if line.code.text.startswith("with ") else set()
     built_in = sum(
         edge.own
@@ -248,9 +249,9 @@ def _with_callee(document: RunDocument, row: Row) -> Iterator[Row]:
         if part < MIN_SHARE or taken < own.own * MIN_SHARE:
             continue
         left -= part
-        every = (one for sampled in document.sampled for one in sampled.lines)
-        looked_at = (one for one in every if one.function.rpartition(".")[2] == inner.function)
-        seen = max(looked_at, key=lambda one: one.looks, default=line)
+        every = (other for sampled in document.sampled for other in sampled.lines)
+        looked_at = (other for other in every if other.function.rpartition(".")[2] == inner.function)
+        seen = max(looked_at, key=lambda other: other.looks, default=line)
         place = CodeLine(line.function, line.file, line.line, 0.0)
         function = seen.function if seen is not line else inner.function
         callee = replace(
@@ -323,7 +324,9 @@ def _whole_run(document: RunDocument, sampled: SampledTime) -> float:
     A script of the shell starts programs that are not Python beside it: then they are those of the whole run that
     was sampled, and what no line of Python has is the rest.
     """
-    run = next((one for one in document.passes if one.name == "stacks" and one.state == "finished"), None)
+    run = next(
+        (pass_ for pass_ in document.passes if pass_.name == "stacks" and pass_.state == "finished"), None
+    )
     marked = bool(document.timings) and document.timings[0].kind != "process"
     if document.workload.python is not None or marked or run is None or (run.cost or _RUNS) >= _RUNS:
         return sampled.wall

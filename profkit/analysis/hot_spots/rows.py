@@ -150,7 +150,7 @@ def _is_slow(row: Row, most: float) -> bool:
     code = row.line.code
     if code is None or row.seconds < TELLING * most:
         return False
-    kinds = {one.kind for one in code.constructs}
+    kinds = {construct.kind for construct in code.constructs}
     if "element" in kinds:  # counts[key] += 1
         kinds.discard("grow")
     return not kinds.isdisjoint(_SLOW)
@@ -161,7 +161,7 @@ def make_spot(document: RunDocument, group: Sequence[Row], share: float, seconds
     line, kind = group[0].line, group[0].kind
     function, counted = counted_function(document, line), count_of(document, line.file, line.line)
     first = line.callers[0] if line.callers else None
-    # What measures calls the benchmark's function, and is no place that anybody would look at.
+    # What measures calls the benchmark's function, and is not worth a look.
     own = first is not None and _OURS.search(path_of(first)) is not None
     under = _beneath(document, line, share, seconds)
     if compiles_with_xla(line):
@@ -203,17 +203,19 @@ def waits_for_xla(document: RunDocument, under: Beneath | None, code: LineCode |
     So it is below JAX, and on a line that calls what is not in Python, as a jitted function is, and no lock or thread.
     """
     xla = profile_of(document, "xla-operations")
-    if xla is None or sum(one.own for one in xla.hotspots) < _AT_WORK * xla.total:
+    if xla is None or sum(hotspot.own for hotspot in xla.hotspots) < _AT_WORK * xla.total:
         return False
     if under is not None and under.name:
         return under.library in _OF_JAX
-    calls = {one.name.rpartition(".")[2] for one in code.find("call")} if code is not None else set()
+    calls = {call.name.rpartition(".")[2] for call in code.find("call")} if code is not None else set()
     return bool(calls) and not calls & _OF_THREADS
 
 
 def compiles_with_xla(line: LineSamples) -> bool:
     """Return whether JAX compiles for most of a line's time. XLA does it in threads, for which the line waits."""
-    seconds = (one.value for one in line.below if _COMPILES.search(f"{path_of(one)}:{one.function}"))
+    seconds = (
+        callee.value for callee in line.below if _COMPILES.search(f"{path_of(callee)}:{callee.function}")
+    )
     return max(seconds, default=0.0) > _AT_WORK * (line.main_wall + line.other_wall)
 
 
@@ -236,7 +238,11 @@ def _is_one_line(group: Sequence[Row]) -> bool:
 def _shares(line: LineSamples, functions: Sequence[CodeLine]) -> tuple[CodeLine, ...]:
     """Return functions below a line with their shares (0..1) of its time."""
     whole = line.main_wall + line.other_wall
-    return tuple(replace(one, value=min(1.0, one.value / whole)) for one in functions) if whole > 0 else ()
+    return (
+        tuple(replace(callee, value=min(1.0, callee.value / whole)) for callee in functions)
+        if whole > 0
+        else ()
+    )
 
 
 def counted_function(document: RunDocument, line: LineSamples) -> Hotspot | None:
@@ -244,11 +250,11 @@ def counted_function(document: RunDocument, line: LineSamples) -> Hotspot | None
     profile = profile_of(document, "own-time")
     name = line.function.rpartition(".")[2]
     same = (
-        one
-        for one in (profile.hotspots if profile is not None else ())
-        if one.function == name and one.file == line.file
+        hotspot
+        for hotspot in (profile.hotspots if profile is not None else ())
+        if hotspot.function == name and hotspot.file == line.file
     )
-    return max(same, key=lambda one: one.total or one.own, default=None)
+    return max(same, key=lambda hotspot: hotspot.total or hotspot.own, default=None)
 
 
 def _beneath(document: RunDocument, line: LineSamples, share: float, row: float) -> Beneath | None:
@@ -262,7 +268,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         line.callees[0] if line.callees and line.own < MOSTLY * (line.main_cpu + line.other_cpu) else None
     )
     named = (
-        {one.name.rpartition(".")[2] for one in line.code.find("call")} if line.code is not None else set()
+        {call.name.rpartition(".")[2] for call in line.code.find("call")} if line.code is not None else set()
     )
     profile = profile_of(document, "program-calls")
     edges = [
@@ -273,13 +279,13 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         and last_part(edge.callee.function) in (named if called is None else {last_part(called.function)})
         and not is_users_code(edge.callee.file, edge.callee.function)
     ]
-    edge = max(edges, key=lambda one: one.total or one.own, default=None)
+    edge = max(edges, key=lambda edge: edge.total or edge.own, default=None)
     # What takes a small part of the place's time is not what it is about: an operator beside it may be.
     if edge is not None and profile is not None and (edge.total or edge.own) < SURE * share * profile.total:
         edge = None
     if edge is not None and edge.callee is not None:
         shared = line.code is not None and last_part(edge.callee.function) in {
-            one.name for one in line.code.find("called-elsewhere")
+            call.name for call in line.code.find("called-elsewhere")
         }
         # Under cProfile each call takes longer: together they take no more than the row does.
         calls, seconds = edge.calls or 0, min(edge.total or edge.own, row)
@@ -294,7 +300,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
             mean, leaf = edge.own / calls, (edge.total or edge.own) <= LEAF * edge.own
             built_in = edge.callee.file is None and leaf and edge.own <= row
             each = mean if built_in and mean >= UNHURRIED else None
-        # Samples tell the class of a method, which cProfile does not.
+        # Samples have the class of a method, which cProfile does not.
         public = _public_name(
             called.function if called is not None else edge.callee.function, edge.callee.file
         )
@@ -330,7 +336,7 @@ def _native_library(document: RunDocument, share: float) -> str | None:
     profile = profile_of(document, "libraries")
     if profile is None:
         return None
-    first = max(profile.hotspots, key=lambda one: one.own)
+    first = max(profile.hotspots, key=lambda hotspot: hotspot.own)
     name = first.library or first.function
     known = not name.startswith(("[", "python", "libpython")) and not name.startswith(
         ("libc.", "libc-", "ld-")
@@ -346,5 +352,10 @@ def last_part(function: str) -> str:
 def profile_of(document: RunDocument, kind: ProfileKind) -> Profile | None:
     """Return the run's profile of that kind; None where there is none, or an empty one."""
     return next(
-        (one for one in document.profiles if one.kind == kind and one.hotspots and one.total > 0), None
+        (
+            profile
+            for profile in document.profiles
+            if profile.kind == kind and profile.hotspots and profile.total > 0
+        ),
+        None,
     )
