@@ -1,4 +1,4 @@
-"""What limits each kernel: a unit of the device, latency, or that it is too small; or that it cannot be told.
+"""What limits each kernel: a unit of the device, latency, or that it is too small; or that it is not known.
 
 After the "speed of light" rule of NVIDIA's Nsight Compute: a unit above 80 % of its peak is what limits; above 60 %
 it is the nearest limit; with all below 60 % it is latency, or a grid that does not fill the device.
@@ -138,7 +138,7 @@ def _l1_units(values: Mapping[str, float]) -> list[KernelUnit]:
 
 
 def _unnamed_memory(memory: list[KernelUnit], roof: float) -> list[KernelUnit]:
-    """Return the highest figure of the memory where none of the units that were told comes near it."""
+    """Return the highest figure of the memory where none of the units with a reading comes near it."""
     if roof <= max((unit.busy for unit in memory), default=0.0) + BALANCED:
         return []
     nearer = [unit for unit in memory if unit.bound != "dram"]
@@ -230,7 +230,7 @@ def _kernel_values(row: KernelRow) -> dict[str, float]:
     if row.time is not None:
         kernel = row.time.kernel
         blocks = float(prod(kernel.grid))
-        if blocks > 0:  # 0 is what a tracer writes that was not told the grid
+        if blocks > 0:  # 0 is what a tracer writes that does not know the grid
             values.setdefault("launch.blocks", blocks)
         if row.time.median is not None:
             values.setdefault("time.kernel", row.time.median)

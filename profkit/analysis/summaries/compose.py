@@ -49,7 +49,7 @@ class Concerns(Protocol):
 def enrich(document: RunDocument, backend: Concerns) -> RunDocument:
     """Return the document with all that follows from it: time, bandwidth, roofline, functions.
 
-    What a tool told itself is kept; what it could not tell is replaced where it can be derived. Doing it
+    What a tool reported itself is kept; what it could not report is replaced where it can be derived. Doing it
     twice changes nothing.
     """
     if document.allocations is not None:
@@ -71,9 +71,11 @@ def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
     derived = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
     if host.is_disturbed(document):
         doubt = Fact.of("other-programs-ran", share=host.share_of_others(document))
-        derived = tuple(replace(one, doubt=doubt) if _is_over_time(one) else one for one in derived)
+        derived = tuple(
+            replace(reading, doubt=doubt) if _is_over_time(reading) else reading for reading in derived
+        )
     document = add_readings(document, [reading for reading in derived if reading.metric not in known])
-    # What was simulated stays; what follows from measured counters stands beside it and is preferred.
+    # What was simulated stays; what follows from measured counters is added and preferred.
     finer = [
         reading
         for reading in derived
@@ -103,9 +105,11 @@ def summarize(document: RunDocument, backend: Concerns) -> tuple[Summary, ...]:
     ]
     is_run, always = document.plan is not None or bool(document.passes), backend.report_concerns
     return tuple(
-        one
-        for one in concerns
-        if is_run or one.concern in always or any(reading.value is not None for reading in one.readings)
+        summary
+        for summary in concerns
+        if is_run
+        or summary.concern in always
+        or any(reading.value is not None for reading in summary.readings)
     )
 
 

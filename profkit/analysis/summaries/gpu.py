@@ -128,13 +128,13 @@ def leave_out_tuning(document: RunDocument) -> RunDocument:
     They are no work of the program, so the time in which they ran is none of its time either.
     """
     trace = document.trace
-    left_out = {one.scope: one for one in tuning_kernels(trace)} if trace is not None else {}
+    left_out = {kernel.scope: kernel for kernel in tuning_kernels(trace)} if trace is not None else {}
     counted = {reading.scope for reading in document.readings if reading.scope.kind == "kernel"}
     scopes = left_out.keys() | {scope for scope in counted if is_tuning_kernel(scope.name or "")}
     if not scopes:
         return document
     out = (
-        [one for one in (*trace.kernels, *trace.setup) if one.kernel.scope in scopes]
+        [time for time in (*trace.kernels, *trace.setup) if time.kernel.scope in scopes]
         if trace is not None
         else []
     )
@@ -142,34 +142,36 @@ def leave_out_tuning(document: RunDocument) -> RunDocument:
     note = Fact.of(
         "tuning-left-out",
         names=", ".join(names),
-        count=sum(one.launches + one.setup_launches for one in out) or len(scopes),
-        seconds=sum(one.total for one in out),
+        count=sum(time.launches + time.setup_launches for time in out) or len(scopes),
+        seconds=sum(time.total for time in out),
     )
     return replace(
         document,
         trace=_without(trace, scopes) if trace is not None else None,
-        readings=tuple(one for one in document.readings if one.scope not in scopes),
-        counters=tuple(one for one in document.counters if one.scope not in scopes),
-        instructions=tuple(one for one in document.instructions if one.kernel not in scopes),
-        rules=tuple(one for one in document.rules if one.kernel not in scopes),
+        readings=tuple(reading for reading in document.readings if reading.scope not in scopes),
+        counters=tuple(counter for counter in document.counters if counter.scope not in scopes),
+        instructions=tuple(
+            instruction for instruction in document.instructions if instruction.kernel not in scopes
+        ),
+        rules=tuple(rule for rule in document.rules if rule.kernel not in scopes),
         notes=tuple(dict.fromkeys((*document.notes, note))),
     )
 
 
 def _without(trace: GpuTrace, scopes: AbstractSet[Scope]) -> GpuTrace | None:
-    """Return the trace without these kernels and their time; None where counters told of nothing else."""
-    kept = [at for at, one in enumerate(trace.kernels) if one.kernel.scope not in scopes]
-    out = [one for one in trace.kernels if one.kernel.scope in scopes]
+    """Return the trace without these kernels and their time; None where counters had nothing else."""
+    kept = [at for at, time in enumerate(trace.kernels) if time.kernel.scope not in scopes]
+    out = [time for time in trace.kernels if time.kernel.scope in scopes]
     if not kept and lacks_timeline(trace):
         return None
     places = {at: place for place, at in enumerate(kept)}
-    seconds = sum(one.total for one in out)
+    seconds = sum(time.total for time in out)
     return replace(
         trace,
         kernels=tuple(trace.kernels[at] for at in kept),
-        setup=tuple(one for one in trace.setup if one.kernel.scope not in scopes),
+        setup=tuple(time for time in trace.setup if time.kernel.scope not in scopes),
         order=tuple(places[at] for at in trace.order if at in places),
-        launches=max(0, trace.launches - sum(one.launches for one in out)),
+        launches=max(0, trace.launches - sum(time.launches for time in out)),
         busy=max(0.0, trace.busy - seconds) if trace.busy is not None else None,
         span=max(0.0, trace.span - seconds) if trace.span is not None else None,
     )

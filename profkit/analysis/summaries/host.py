@@ -59,7 +59,9 @@ SAMPLED = ("functions", "python-functions", "libraries", "threads")
 
 def counted_profile(profiles: Sequence[Profile]) -> Profile | None:
     """Return the profile whose functions carry instruction counts, or None."""
-    return next((one for one in profiles if any("Ir" in spot.counters for spot in one.hotspots)), None)
+    return next(
+        (profile for profile in profiles if any("Ir" in spot.counters for spot in profile.hotspots)), None
+    )
 
 
 def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, ...]:
@@ -194,10 +196,10 @@ def without_small_part(document: RunDocument, tool: str) -> RunDocument:
         return document
     why = Fact.of("little-simulated", share=share)
     readings = (
-        replace(one, value=None, quality="unavailable", share=None, reason=why)
-        if one.source.tool == tool and one.value is not None
-        else one
-        for one in document.readings
+        replace(reading, value=None, quality="unavailable", share=None, reason=why)
+        if reading.source.tool == tool and reading.value is not None
+        else reading
+        for reading in document.readings
     )
     return replace(document, readings=tuple(readings))
 
@@ -211,8 +213,10 @@ def _is_typical(document: RunDocument) -> bool:
         "simulated-beginning" in (why.code, *(p.code for p in why.parts)) for why in whys if why is not None
     ):
         return False
-    sampled = next((one for one in document.profiles if one.kind == "libraries" and one.total > 0), None)
-    counted = next((one for one in document.profiles if one.kind == "counted-functions"), None)
+    sampled = next(
+        (profile for profile in document.profiles if profile.kind == "libraries" and profile.total > 0), None
+    )
+    counted = next((profile for profile in document.profiles if profile.kind == "counted-functions"), None)
     if sampled is None or counted is None or counted.total < MIN_INSTRUCTIONS:
         return False
     there: dict[str, float] = {}
@@ -337,7 +341,7 @@ _OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
 
 def share_of_functions(document: RunDocument, names: re.Pattern[str]) -> float:
     """Return the share (0..1) of the processor time in native functions of such a name, by their samples."""
-    return _share_of_profile(document, "functions", lambda one: one.function, names)
+    return _share_of_profile(document, "functions", lambda hotspot: hotspot.function, names)
 
 
 # The libraries that compute products of matrices.
@@ -348,7 +352,7 @@ LINEAR_ALGEBRA = re.compile(
 
 def share_of_libraries(document: RunDocument, names: re.Pattern[str]) -> float:
     """Return the same of libraries."""
-    return _share_of_profile(document, "libraries", lambda one: one.library or "", names)
+    return _share_of_profile(document, "libraries", lambda hotspot: hotspot.library or "", names)
 
 
 def share_of_waiting_threads(document: RunDocument) -> float:
@@ -359,10 +363,12 @@ def share_of_waiting_threads(document: RunDocument) -> float:
 def _share_of_profile(
     document: RunDocument, kind: ProfileKind, name: Callable[[Hotspot], str], names: re.Pattern[str]
 ) -> float:
-    profile = next((one for one in document.profiles if one.kind == kind and one.unit == "s"), None)
+    profile = next(
+        (profile for profile in document.profiles if profile.kind == kind and profile.unit == "s"), None
+    )
     if profile is None or profile.total <= 0:
         return 0.0
-    return sum(one.own for one in profile.hotspots if names.search(name(one))) / profile.total
+    return sum(hotspot.own for hotspot in profile.hotspots if names.search(name(hotspot))) / profile.total
 
 
 def scope_of(timing: Timing) -> Scope:

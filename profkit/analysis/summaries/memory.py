@@ -24,4 +24,4 @@ def memory_series(
         parts = (looks[begin:end] for begin, end in pairwise(ends))
         looks = [max(part, key=lambda look: look[1]) for part in parts]
     seconds, sizes = zip(*looks, strict=True)
-    return MemorySeries(kind, tuple(round(one, 4) for one in seconds), tuple(map(float, sizes)), peak)
+    return MemorySeries(kind, tuple(round(time, 4) for time in seconds), tuple(map(float, sizes)), peak)

@@ -122,13 +122,25 @@ def _usable_counter(metal: MetalTrace, name: str) -> MetalCounter | Fact:
         return NOT_RECORDED
     table = metal_counter_names()
     known = {counter.name: counter for counter in metal.counters if counter.samples}
-    chosen = next((known[one] for one in table["counters"][name] if one in known), None)
+    chosen = next(
+        (known[counter_name] for counter_name in table["counters"][name] if counter_name in known), None
+    )
     if chosen is not None:
         return _why_unusable(chosen) or chosen
     ending, excepted = table["limiters"]["ending"], table["limiters"]["except"]
-    limiters = (known[one] for one in known if one.endswith(ending) and one not in excepted)
-    usable = [one for one in limiters if one.unit == "%" and name == "gpu.limiter" and not _why_unusable(one)]
-    return max(usable, key=lambda one: one.active or 0.0, default=Fact.of("no-such-counter", metric=name))
+    limiters = (
+        known[counter_name]
+        for counter_name in known
+        if counter_name.endswith(ending) and counter_name not in excepted
+    )
+    usable = [
+        counter
+        for counter in limiters
+        if counter.unit == "%" and name == "gpu.limiter" and not _why_unusable(counter)
+    ]
+    return max(
+        usable, key=lambda counter: counter.active or 0.0, default=Fact.of("no-such-counter", metric=name)
+    )
 
 
 def _why_unusable(counter: MetalCounter) -> Fact | None:
@@ -140,10 +152,12 @@ def _why_unusable(counter: MetalCounter) -> Fact | None:
 def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: AppleChip) -> list[Reading]:
     """Read and written together, and their share of the chip's; of percentages what they are of the specification."""
     counters = [_usable_counter(metal, name) for name in RATES]
-    known = [one for one in counters if isinstance(one, MetalCounter)]
+    known = [counter for counter in counters if isinstance(counter, MetalCounter)]
     units = {counter.unit for counter in known}
     if len(known) < len(RATES) or units not in ({"B/s"}, {"%"}):
-        why = next((one for one in counters if isinstance(one, Fact)), None) or _other_unit(known[0])
+        why = next((counter for counter in counters if isinstance(counter, Fact)), None) or _other_unit(
+            known[0]
+        )
         return _declared_bandwidth(document, metal, chip, why)
     formula = f"read + write; each: {AT_WORK}"
     total = sum(counter.active or 0.0 for counter in known)
@@ -204,15 +218,15 @@ def _declared_rate(document: RunDocument, metal: MetalTrace) -> float | Fact:
         return Fact("no-process-time")
     if not metal.marked:
         return Fact("unknown-iterations")
-    # As the plan told a benchmark, else the entries of the region.
+    # As planned for a benchmark, else the entries of the region.
     return amount * max(traced_iterations(document), metal.entries, 1) / metal.process_busy
 
 
-_COUNTER = "counter"  # in the name of the table that tells them
+_COUNTER = "counter"  # in the name of the table that has them
 
 
 def merge_metal_traces(known: MetalTrace | None, later: MetalTrace | None) -> MetalTrace | None:
-    """Return what both say: `known` of an earlier pass with what only `told` has.
+    """Return what both say: `known` of an earlier pass with what only `later` has.
 
     Times and work stay those of the earlier pass, since the later is another execution. What is absent is what neither
     has; of the counters the pass that was made for them says why.
@@ -237,7 +251,7 @@ _ELSEWHERE = {
     "occupancy": OCCUPANCY,
     "bandwidth": ("bandwidth.gpu", "bandwidth.gpu.share"),
 }
-# Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
+# For a run without a trace these give the reason; what only a trace has, and nobody misses without one, is left out.
 _WITHOUT: tuple[tuple[str, PassName, tuple[str, ...]], ...] = (
     ("gpu", "trace", ("gpu.utilization", "time.gpu", "gpu.longest")),
     ("occupancy", "counters", ("gpu.occupancy",)),
@@ -266,7 +280,7 @@ def _metal_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, 
 
 
 def _absent_in_run(document: RunDocument, absent: MetalAbsent) -> MetalAbsent:
-    """Return the reason as it is for a run, which launched the program itself and knows what it was asked to count."""
+    """Return the reason as it is for a run, which launched the program itself and knows what it was to count."""
     if document.plan is None:
         return absent
     if absent.what == INTERVALS and absent.reason.code == "no-rows":
@@ -294,7 +308,9 @@ def summarize_metal(document: RunDocument) -> list[Summary]:
 
     places = {name: what for what, names in _ELSEWHERE.items() for name in names}
     return [
-        Summary(concern, tuple(one for one in readings if places.get(one.metric, "gpu") == concern))
+        Summary(
+            concern, tuple(reading for reading in readings if places.get(reading.metric, "gpu") == concern)
+        )
         for concern in ("gpu", *_ELSEWHERE)
     ]
 

@@ -26,7 +26,7 @@ def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]
     """Return the reading of `name` in the first of `scopes` that has a value for it; in one scope the surest,
     undoubted first.
 
-    Without any value the first unavailable one, which at least says why; None when nobody spoke of it.
+    Without any value the first unavailable one, which at least says why; None when there is none at all.
     """
     order = {scope: place for place, scope in reversed(list(enumerate(scopes)))}
     candidates = [r for r in readings if r.metric == name and r.scope in order]
@@ -143,7 +143,7 @@ OF_PYTHON = ("stacks", "cprofile", "tracemalloc")  # passes over a program in Py
 
 
 def absent_reading(document: RunDocument, name: str, source_pass: PassName, scope: Scope) -> Reading:
-    """Return why nobody spoke of `name`: how the pass that could have told ended."""
+    """Return why there is no reading of `name`: how the pass that could have made it ended."""
     for result in document.passes:
         if result.name == source_pass:
             why = (result.reason,) if result.reason is not None else ()
@@ -171,7 +171,7 @@ _FOLLOWED = 0.9  # of the GPU time: kernels that fill it must be launched equall
 def traced_iterations(document: RunDocument) -> int:
     """Return how many iterations the analysed part of the trace has; 1 if that is not known.
 
-    A benchmark is told by the plan how many to run; of a marked region its entries count; a loop without marks was
+    A benchmark runs as many as planned; of a marked region its entries count; a loop without marks was
     counted by what repeats in it. That a plan was followed is checked by the launches: kernels of nearly all the time
     must have run a whole number of times in each iteration.
     """
@@ -205,7 +205,7 @@ def _ran_as_planned(document: RunDocument, iterations: int) -> bool:
 
 
 def _planned_iterations(document: RunDocument) -> int | None:
-    """Return the iterations that the last step of the trace was told to run; None where it was told none or left
+    """Return the iterations that the last step of the trace was to run; None where it was given none or left
     out.
     """
     iterations = [

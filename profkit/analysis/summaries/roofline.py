@@ -2,7 +2,7 @@
 
 The roofline after Williams, Waterman and Patterson, CACM 52 (2009) 65: attainable FLOP/s = min(peak arithmetic,
 arithmetic intensity * peak bandwidth). The peaks of a processor are measured, never looked up; a kernel is held against
-those that its own counters tell, one for each precision: what the device's units can do at the clock that was measured.
+those from its own counters, one for each precision: what the device's units can do at the clock that was measured.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
 
 
 def work_of(document: RunDocument) -> tuple[Work, Ceilings]:
-    """Return what one iteration of the first timing does and takes, and the peaks that it is held against.
+    """Return what one iteration of the first timing does and takes, and the peaks that it is compared with.
 
     Counts are per iteration already: who counted a region divided by its iterations.
     """

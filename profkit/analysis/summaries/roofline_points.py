@@ -130,26 +130,30 @@ def _by_shapes(
     assert document.trace is not None
     gpu = document.gpus[0] if document.gpus else None
     total = sum(row.time.total for row in rows if row.time is not None)
-    recorded = sum(one.seconds for one in document.trace.work)
-    for one in document.trace.work:
-        known = one.flop and one.bytes and one.seconds > 0 and one.kernel not in counted
-        if not known or not runs_on_tensor_cores(one) or not total:
+    recorded = sum(operation.seconds for operation in document.trace.work)
+    for operation in document.trace.work:
+        known = (
+            operation.flop and operation.bytes and operation.seconds > 0 and operation.kernel not in counted
+        )
+        if not known or not runs_on_tensor_cores(operation) or not total:
             continue
-        kind = operand_type(one.kernel)
+        kind = operand_type(operation.kernel)
         peak = tensor_peak(gpu, kind)
         if peak is None:
             continue
-        share = one.seconds / max(total, recorded)
-        yield _point_by_shapes(one, share, _tensor_title(kind)), peak * slower
+        share = operation.seconds / max(total, recorded)
+        yield _point_by_shapes(operation, share, _tensor_title(kind)), peak * slower
 
 
-def _point_by_shapes(one: GpuOperation, share: float, roof: str) -> RooflinePoint:
-    assert one.flop is not None
-    assert one.bytes is not None
-    where = Place(function=one.function, file=one.file, line=one.line)
-    name = one.operation.removeprefix("aten::")
-    rate = one.flop * one.calls / one.seconds
-    return RooflinePoint(name, share, one.seconds, one.flop / one.bytes, rate, roof, False, where)
+def _point_by_shapes(operation: GpuOperation, share: float, roof: str) -> RooflinePoint:
+    assert operation.flop is not None
+    assert operation.bytes is not None
+    where = Place(function=operation.function, file=operation.file, line=operation.line)
+    name = operation.operation.removeprefix("aten::")
+    rate = operation.flop * operation.calls / operation.seconds
+    return RooflinePoint(
+        name, share, operation.seconds, operation.flop / operation.bytes, rate, roof, False, where
+    )
 
 
 def _place_of(row: KernelRow) -> Place:
@@ -160,7 +164,10 @@ def _place_of(row: KernelRow) -> Place:
 def _by_time(points: list[RooflinePoint]) -> tuple[RooflinePoint, ...]:
     """Return those that stand on a chart of logarithms, most time first."""
     return tuple(
-        sorted((one for one in points if one.intensity > 0 and one.rate > 0), key=lambda one: -one.share)
+        sorted(
+            (point for point in points if point.intensity > 0 and point.rate > 0),
+            key=lambda point: -point.share,
+        )
     )
 
 
@@ -185,13 +192,16 @@ def _native_functions(document: RunDocument) -> Iterator[RooflinePoint]:
 
     Counts of a marked region are of one iteration, and samples of the whole run: those are not compared.
     """
-    sampled = next((one for one in document.profiles if one.kind == "functions" and one.unit == "s"), None)
-    if sampled is None or sampled.total <= 0 or any(one.kind != "process" for one in document.timings):
+    sampled = next(
+        (profile for profile in document.profiles if profile.kind == "functions" and profile.unit == "s"),
+        None,
+    )
+    if sampled is None or sampled.total <= 0 or any(timing.kind != "process" for timing in document.timings):
         return
     counts: dict[str, dict[str, float]] = {}
-    for one in document.readings:
-        if one.scope.kind == "function" and one.value and one.metric in ("flops", "dram.bytes"):
-            counts.setdefault(one.scope.name or "", {})[one.metric] = one.value
+    for reading in document.readings:
+        if reading.scope.kind == "function" and reading.value and reading.metric in ("flops", "dram.bytes"):
+            counts.setdefault(reading.scope.name or "", {})[reading.metric] = reading.value
     for spot in sampled.hotspots:
         known = counts.get(spot.function, {})
         flop, moved = known.get("flops"), known.get("dram.bytes")
@@ -204,23 +214,29 @@ def _native_functions(document: RunDocument) -> Iterator[RooflinePoint]:
 
 def _operators(document: RunDocument) -> Iterator[RooflinePoint]:
     """Yield operations of torch whose shapes give the float32 FLOP and the bytes that they need."""
-    profile = next((one for one in document.profiles if one.kind == "line-operators"), None)
-    whole = sum(one.own for one in profile.hotspots if one.total is not None) if profile is not None else 0.0
-    for one in profile.hotspots if profile is not None and whole > 0 else ():
-        flop, moved = one.counters.get("flop_fp32"), one.counters.get("needed_bytes")
-        if one.total is None and flop and moved and one.own > 0:
-            name = f"{one.function} {one.shapes}" if one.shapes else one.function
-            where = Place(file=one.file, line=one.line)
+    profile = next((profile for profile in document.profiles if profile.kind == "line-operators"), None)
+    whole = (
+        sum(hotspot.own for hotspot in profile.hotspots if hotspot.total is not None)
+        if profile is not None
+        else 0.0
+    )
+    for hotspot in profile.hotspots if profile is not None and whole > 0 else ():
+        flop, moved = hotspot.counters.get("flop_fp32"), hotspot.counters.get("needed_bytes")
+        if hotspot.total is None and flop and moved and hotspot.own > 0:
+            name = f"{hotspot.function} {hotspot.shapes}" if hotspot.shapes else hotspot.function
+            where = Place(file=hotspot.file, line=hotspot.line)
             yield RooflinePoint(
-                name, one.own / whole, one.own, flop / moved, flop / one.own, "FP32", False, where
+                name, hotspot.own / whole, hotspot.own, flop / moved, flop / hotspot.own, "FP32", False, where
             )
 
 
 def _whole_region(document: RunDocument, scope: Scope) -> Iterator[RooflinePoint]:
     """Yield the region that was timed as one point, where its FLOP and bytes were counted."""
     intensity = find_reading(document, "arithmetic_intensity").value
-    readings = [one for summary in document.summaries for one in summary.readings]
-    rate = next((one.value for one in readings if one.metric == "flops.rate" and one.value), None)
+    readings = [reading for summary in document.summaries for reading in summary.readings]
+    rate = next(
+        (reading.value for reading in readings if reading.metric == "flops.rate" and reading.value), None
+    )
     seconds = find_reading(document, "time.median", "timing").value
     if intensity and rate and seconds:
         yield RooflinePoint(scope.name or document.name, 1.0, seconds, intensity, rate, "FP32", True)
