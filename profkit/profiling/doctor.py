@@ -73,7 +73,7 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
     except ProfkitError as error:
         return (Check(group.title, "refused", error.message, error.fix),)
     except Exception as error:
-        # Whatever broke here, the user asked about the machine: the other answers must still come.
+        # Whatever broke here, the other checks of the machine must still be shown.
         return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)
 
 

@@ -300,7 +300,7 @@ def run_timing(
             dict.fromkeys((*remarks, *(note for record in records for note in record.notes), *runs.endless))
         ),
         tuple(runs.disturbances),
-        tuple(moment for one in records for moment in one.begun),
+        tuple(moment for record in records for moment in record.begun),
     )
 
 

@@ -27,7 +27,7 @@ PROMISING = 0.95  # of the fastest normal run: else no pair is made
 HARMFUL = 1.1  # times the slowest
 FLOOR = 0.02  # the relative change of a time that counts
 MAX_PAIRS = 20
-# Normal runs, and seconds, after which a run that nobody asked for is ended: it is no faster.
+# Normal runs, and seconds, after which an unrequested run is ended: it is no faster.
 IMPATIENT = (2.0, 5.0)
 _MAX_PRINTED = 8 << 20  # bytes of standard output that are compared
 
@@ -97,7 +97,7 @@ class TrialRun:
                 return self._trial("without-hold", reason=missing)
             if first > PROMISING * min(bench.plain):
                 slow = first > HARMFUL * max(bench.plain)
-                # What is no faster than the fastest plain run stands beside that one.
+                # What is no faster than the fastest plain run is shown with that run.
                 before = median(bench.plain) if slow else min(bench.plain)
                 return self._trial("slower" if slow else "same", before=before, after=first)
             change = self._make_pairs(bench.longest + first_wall)

@@ -1,7 +1,7 @@
 """Finds changes that may make a program faster and can be tried, by what its document shows.
 
 Each hypothesis says what makes it likely, and the settings to try. A new one is a function and a row of
-HYPOTHESES. Below the threshold shares the gain could not be told from noise.
+HYPOTHESES. Below the threshold shares the gain could not be distinguished from noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from profkit.core.types import NOWHERE, Fact, Place, RunDocument, TrialName
 LIKELY = 0.05  # of the time
 ALLOCATING = 0.1  # of the time
 WRITING = 0.1  # of the time, in lines that print
-MANY_WRITES, SHORT_WRITE = 5_000, 512.0  # calls, and bytes of one
+MIN_WRITES, MAX_WRITE_BYTES = 5_000, 512.0  # calls, and bytes of each, that count as many short writes
 MUCH_ALGEBRA = 0.3  # of the processor time in its libraries
 ONE_THREAD = 1.3  # threads that work, where most of the time only one does
 FEW_ARGUMENTS = 0.5  # different ones, of those looked at
@@ -127,7 +127,7 @@ def _memoise(document: RunDocument) -> Iterator[Experiment]:
         function = {"file": spot.where.file, "function": name, "line": str(spot.where.line or 0)}
         again = 1 - (spot.arguments or 0) / spot.looks  # of the calls: others have arguments of their own
         yield Experiment("memoise", because, spot.share * again, {}, {"memoise": function}, spot.where)
-        return  # one place: with two the effects could not be told apart
+        return  # one place: with two the effects could not be separated
 
 
 def _output(document: RunDocument) -> Iterator[Experiment]:
@@ -142,7 +142,7 @@ def _output(document: RunDocument) -> Iterator[Experiment]:
     if split is None or not split.io_calls or split.written is None or share < WRITING:
         return
     bytes_per_write = split.written / split.io_calls
-    if split.io_calls >= MANY_WRITES and bytes_per_write <= SHORT_WRITE:
+    if split.io_calls >= MIN_WRITES and bytes_per_write <= MAX_WRITE_BYTES:
         because = Fact.of("trial-output", count=split.io_calls, each=bytes_per_write)
         yield Experiment("output", because, share, intervention={"output": {}}, where=printing[0].where)
 

@@ -24,16 +24,16 @@ from profkit.runtime.passes.secrets import MIN_CHARACTERS_ANYWHERE
 Trying = Literal["none", "auto", "all"]
 TRYING = get_args(Trying)
 MAX_TRIALS = 3
-# Normal runs, or seconds if these are more, that all trials may take together. Asked for with a pass or a budget: four
+# Normal runs, or seconds if these are more, that all trials may take together. Requested by a pass or a budget: four
 # pairs decide about a program of 3 s.
-ASKED, ALL = (3.0, 30.0), (60.0, 600.0)
+REQUESTED, ALL = (3.0, 30.0), (60.0, 600.0)
 DECIDING = 60.0  # seconds beyond these, where four pairs fit into them: of what was faster once
-# Unasked they get what the passes left of the time of the run, and one run in any case: it refutes most changes. Three
+# Without a request they get what the passes left of the time of the run, and one run in any case: it refutes most changes. Three
 # runs of a program of half a second would decide nothing, so 5 s are the least. A change that was faster in its one run
 # gets more: four pairs of a program of two seconds.
-UNASKED, UNASKED_DECIDING = (3.0, 5.0), 20.0
+UNREQUESTED, UNREQUESTED_DECIDING = (3.0, 5.0), 20.0
 MORE = "--try all"
-DEPTHS = ("standard", "full")  # at which trials are made unasked
+DEPTHS = ("standard", "full")  # at which trials are made without a request
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TrialTime:
 
     together: float
     deciding: float = 0.0
-    asked: bool = True
+    requested: bool = True
 
 
 def time_for(context: RunContext, trying: Trying, longest: float, left: float | None) -> TrialTime:
@@ -51,16 +51,16 @@ def time_for(context: RunContext, trying: Trying, longest: float, left: float | 
     `left`: seconds of the user's budget; else what the passes left of the time that a run takes by itself; None: no
     limit.
     """
-    asked = trying == "all" or context.wanted is not None or context.budget is not None
-    runs, seconds = ALL if trying == "all" else ASKED if asked or left is None else UNASKED
+    requested = trying == "all" or context.wanted is not None or context.budget is not None
+    runs, seconds = ALL if trying == "all" else REQUESTED if requested or left is None else UNREQUESTED
     together = max(runs * longest, seconds)
-    if left is None or (asked and context.budget is None):
-        return TrialTime(together, DECIDING, asked)
+    if left is None or (requested and context.budget is None):
+        return TrialTime(together, DECIDING, requested)
     left = max(0.0, left)
-    if not asked:
-        return TrialTime(min(together, left), UNASKED_DECIDING, asked)
+    if not requested:
+        return TrialTime(min(together, left), UNREQUESTED_DECIDING, requested)
     together = min(together, left)
-    return TrialTime(together, min(DECIDING, left - together), asked)
+    return TrialTime(together, min(DECIDING, left - together), requested)
 
 
 def try_changes(
@@ -96,21 +96,21 @@ def _make_trials(
     progress: Progress,
     update: Callable[[tuple[TriedChange, ...], PassResult], None],
 ) -> None:
-    """Make one trial after the other, as long as the next one's first run fits into the time; tell of the others."""
+    """Make one trial after the other while the next one's first run fits into the time; record the rest as left out."""
     allowed = time_for(context, trying, setting.longest, left)
     begin = time.monotonic()
     deadline = begin + allowed.together
     done: tuple[TriedChange, ...] = ()
     waiting = list(candidates if trying == "all" else candidates[:MAX_TRIALS])
     # The first of those that nobody asked for has its run, however little time the passes left.
-    while waiting and (time.monotonic() + setting.longest <= deadline or not (done or allowed.asked)):
+    while waiting and (time.monotonic() + setting.longest <= deadline or not (done or allowed.requested)):
         experiment = waiting.pop(0)
         longer = ", longer if it helps" if allowed.deciding else ""
         progress.begin("try", f"{CHANGES[experiment.name]}, about {setting.longest:.0f} s{longer}")
         extra = max(0.0, min(allowed.deciding, deadline + allowed.deciding - time.monotonic()))
         try:
             trial = TrialRun(
-                setting, experiment, deadline, extra, context.timeout, patient=allowed.asked
+                setting, experiment, deadline, extra, context.timeout, patient=allowed.requested
             ).run()
         except (KeyboardInterrupt, Interrupted):
             trial = TriedChange(experiment.name, "interrupted", experiment.because, experiment.settings)

@@ -264,14 +264,14 @@ def timed(**more: object) -> RunContext:
 @pytest.mark.parametrize(
     ("context", "trying", "left", "time"),
     [
-        (timed(), "auto", 6.3, stage.TrialTime(6.3, 20.0, asked=False)),  # of a program of 5 s
-        (timed(), "auto", 40.0, stage.TrialTime(15.0, 20.0, asked=False)),  # three runs
-        (timed(), "auto", -4.0, stage.TrialTime(0.0, 20.0, asked=False)),
+        (timed(), "auto", 6.3, stage.TrialTime(6.3, 20.0, requested=False)),  # of a program of 5 s
+        (timed(), "auto", 40.0, stage.TrialTime(15.0, 20.0, requested=False)),  # three runs
+        (timed(), "auto", -4.0, stage.TrialTime(0.0, 20.0, requested=False)),
         (timed(), "all", 6.3, stage.TrialTime(600.0, stage.DECIDING)),
         (timed(wanted=("timing", "try")), "auto", 6.3, stage.TrialTime(30.0, stage.DECIDING)),
         (timed(budget=90.0), "auto", 50.0, stage.TrialTime(30.0, 20.0)),
         (timed(budget=90.0), "all", 50.0, stage.TrialTime(50.0, 0.0)),
-        (timed(depth="full"), "auto", None, stage.TrialTime(30.0, stage.DECIDING, asked=False)),
+        (timed(depth="full"), "auto", None, stage.TrialTime(30.0, stage.DECIDING, requested=False)),
     ],
 )
 def test_trials_that_nobody_asked_for_keep_to_the_time_of_the_run(
