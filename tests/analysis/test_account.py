@@ -714,6 +714,11 @@ SMALL = AccountRow("kernel", 0.5, Place(function="h", file="a.py", line=12), "ad
             " The largest part of it, 20 %, is mm (f a.py:3).",
         ),
         ((NOT_KNOWN, SMALL), " The largest part of it, 15 %, is sort (g a.py:9)."),
+        # a line that calls nothing with a name
+        (
+            (replace(NOT_KNOWN, kind="host", what="", launches=25), SMALL),
+            " The largest part of it, 15 %, is in g a.py:9.",
+        ),
         ((SMALL,), ""),
         ((), ""),
     ],

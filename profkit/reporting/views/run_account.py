@@ -218,14 +218,16 @@ def _known_part(account: Account, folder: str) -> str:
         needs, part = sum(row.least or 0.0 for row in rows), percent_text(100 * took / account.seconds)
         took_text, needs_text = format_quantity(took, "s"), format_quantity(needs, "s")
         return f" The limits are known for {part} of it, which takes {took_text} and would take {needs_text} at them."
-    named = [row for row in account.rows if row.kind != "rest" and row_what(row)]
+    named = [row for row in account.rows if row.kind != "rest" and (row_what(row) or row_place(row, folder))]
     if not named:
         return ""
     most = max(named, key=lambda row: row.seconds)
     if most.seconds < _WORTH * account.seconds:
         return ""
     share, place = percent_text(100 * most.seconds / account.seconds), row_place(most, folder)
-    return f" The largest part of it, {share}, is {row_what(most)}{f' ({place})' if place else ''}."
+    what = row_what(most)
+    described = f"{what} ({place})" if what and place else what or f"in {place}"
+    return f" The largest part of it, {share}, is {described}."
 
 
 def _growth(account: Account, folder: str) -> str:
@@ -359,6 +361,8 @@ def row_what(row: AccountRow, width: int = _WHAT) -> str:
         )
     count = round(row.launches or 0)
     name = _operation(row.what)
+    if not name and not row.type and not row.library:
+        return ""  # a line that calls nothing with a name
     library = (row.library or "").rpartition("(")[2].rstrip(")")  # `ATen` of `PyTorch (ATen)`
     owner = f", {library}" if library else ""
     times = f"{count:,} x " if count > 1 else ""

@@ -205,6 +205,7 @@ def spot_insights(
     for outer in outer_spots(document) if calls else ():
         one = pattern_of(document, outer, calls) if outer.share >= OTHER else None
         if one is not None:
+            one = _with_own_part(found, outer, one)
             found = [*_without_smaller(document, found, one), (outer, one)]
     yield from (one for _, one in sorted(found, key=lambda each: -_at_most(each[1])))
 
@@ -231,6 +232,22 @@ def _joined(found: list[tuple[CodeSpot, Insight]]) -> list[tuple[CodeSpot, Insig
         else:
             kept[one.rule, one.where] = spot, one
     return list(kept.values())
+
+
+def _with_own_part(found: list[tuple[CodeSpot, Insight]], outer: CodeSpot, one: Insight) -> Insight:
+    """Return a finding on the calls of a line with what it finds of the rest of the same line: these times add up."""
+    same = [
+        (spot, each)
+        for spot, each in found
+        if (each.rule, each.where) == (one.rule, one.where)
+        and (spot.where.file, spot.where.line) == (outer.where.file, outer.where.line)
+    ]
+    if not same or one.gain is None:
+        return one
+    share = min(1.0, outer.share + sum(spot.share for spot, _ in same))
+    most = min(share, _at_most(one) + sum(_at_most(each) for _, each in same))
+    text = one.evidence.replace(percent_text(100 * outer.share), percent_text(100 * share), 1)
+    return replace(one, evidence=text, gain=replace(one.gain, at_most=most))
 
 
 def _at_most(one: Insight) -> float:

@@ -30,6 +30,7 @@ from .waits import (
     block_signals,
     follow_collector,
     is_in_callback,
+    is_in_loop,
     name_thread,
     thread_clock,
     waits_for,
@@ -549,7 +550,9 @@ class StackSampler:
         place = (state.node, state.number, kind)
         self._waits[place] = self._waits.get(place, 0.0) + wall
         # A socket that a coroutine reads itself is waited for by the same call as all sockets by the loop.
-        if kind in ("input", "sleep") and "_asyncio" in sys.modules and not is_in_callback(frame):
+        # Another thread, as that of a server, waits for its own sockets, and no task for it.
+        loops = native == self._main_native or is_in_loop(frame)
+        if kind in ("input", "sleep") and loops and "_asyncio" in sys.modules and not is_in_callback(frame):
             known = sys.modules.get("asyncio.tasks")
             scheduled = getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
             frames, alone = awaited_frames(scheduled, self.task, self.tasks_before)

@@ -204,6 +204,8 @@ def follow_collector(call: Callable[[str, object], None]) -> None:
 MIN_CALLBACK_SECONDS = 0.02  # a shorter callback is normal for an event loop
 MAX_FILES, MAX_TIMERS = 64, 8
 _RUN = ("asyncio/events.py", "asyncio\\events.py")
+# Where a stack with a loop has a frame: uvloop's own are not of Python.
+_LOOP = ("asyncio/base_events.py", "asyncio\\base_events.py", "asyncio/runners.py", "asyncio\\runners.py")
 
 
 class HeldLoop:
@@ -247,6 +249,15 @@ def is_in_callback(frame: FrameType | None) -> bool:
     """
     while frame is not None:
         if frame.f_code.co_name == "_run" and frame.f_code.co_filename.endswith(_RUN):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def is_in_loop(frame: FrameType | None) -> bool:
+    """Return whether an event loop of asyncio runs in this stack."""
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_LOOP):
             return True
         frame = frame.f_back
     return False

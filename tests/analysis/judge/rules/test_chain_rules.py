@@ -423,6 +423,14 @@ def test_a_power_of_a_truth_value_is_no_number() -> None:
     assert code is None or code.find("power") == ()
 
 
+def test_what_a_message_is_made_of_by_a_library_and_by_the_program_adds_up(tmp_path: Path) -> None:
+    document = ran(tmp_path, LEVELS % ("WARNING", 'log.debug("%s %s", shown(orders), json.dumps(orders))'))
+    (found,) = [one for one in find_insights(document) if one.rule == "dropped-messages"]
+    parts = [spot.share for spot in document.hot_spots if spot.kind in ("python", "library")]
+    assert found.gain is not None
+    assert found.gain.at_most > 0.85 * sum(parts) > max(parts)  # neither part alone
+
+
 def test_a_line_that_explains_the_places_below_it_comes_in_their_place_and_once(tmp_path: Path) -> None:
     document = ran(tmp_path, LEVELS % ("WARNING", 'log.debug("%s", shown(orders))'))
     found = [one for one in find_insights(document) if one.gain is not None and one.gain.at_most >= 0.1]

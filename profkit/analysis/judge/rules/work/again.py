@@ -146,13 +146,13 @@ def restarted_workers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     starting = (seconds["_get_iterator"] + seconds["_shutdown_workers"]) / whole if whole > 0 else 0.0
     if starting < STARTING:
         return None
-    least = "at least " if spot.partial else ""
+    times = f"{'at least ' if spot.partial else ''}{count_text(ended)} times"
     return say(
         spot,
         "restarted-workers",
-        f"The loader's workers are started and ended {least}{count_text(ended)} times, once for each pass over the data",
-        f"{percent_text(100 * min(1.0, starting))} of the loader's time is starting and ending them, and each pass waits "
-        "for its first batch while they start",
+        f"The loader's workers are started and ended {times}, once for each pass over the data",
+        f"{percent_text(100 * min(1.0, starting))} of the loader's time is starting and ending them, and each pass "
+        "waits for its first batch while they start",
         spot.share * below * (1 - 1 / ended),
         change=words("restarted-workers", "host"),
     )
