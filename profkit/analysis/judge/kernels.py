@@ -1,4 +1,4 @@
-"""Verdicts on a whole document: on the run and its regions, on the hottest functions, and on kernels.
+"""Verdicts on the kernels of a document.
 
 A target that speaks of kernels is judged on each launch configuration; its verdict on the run weighs them by GPU time.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.judge.checks import TargetContext
 from profkit.analysis.judge.target import Target, threshold_of
-from profkit.analysis.judge.verdicts import context_of, evaluate_targets, verdict_on
+from profkit.analysis.judge.verdicts import verdict_on
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.summaries.gpu import NO_KERNEL
 from profkit.analysis.summaries.kernels import counted_alone
@@ -248,21 +248,3 @@ def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) 
         return missing
     fix = f"Count its kernels: {count}." if count else None
     return replace(missing, reason=Fact("no-kernel-counters"), fix=fix)
-
-
-def evaluate_run(document: RunDocument, targets: Sequence[Target], count: str = "") -> tuple[Verdict, ...]:
-    """Return the verdicts on an enriched and summarized document; `count` is the line that counts kernels.
-
-    A run has a verdict on every target, since its summaries say also what was not read. A report has verdicts on the
-    metrics that are in it, and on kernels for targets that are `always` judged.
-    """
-    summarized = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
-    readings = [*document.readings, *summarized]
-    trace = document.trace
-    if document.plan is None and trace is not None and trace.span is None and trace.kernels:
-        # A report of counters has no timeline, whoever asks it how busy the GPU was; a trace without kernels is none.
-        readings = [r for r in readings if r.value is not None or not r.metric.startswith("gpu.")]
-    return (
-        *evaluate_targets(targets, readings, context_of(document)),
-        *evaluate_kernel_targets(document, targets, count),
-    )

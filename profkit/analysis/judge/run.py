@@ -8,10 +8,11 @@ from dataclasses import replace
 from profkit.analysis.account import make_account
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
-from profkit.analysis.judge.kernels import evaluate_run
+from profkit.analysis.judge.kernels import evaluate_kernel_targets
 from profkit.analysis.judge.rules import RULES
 from profkit.analysis.judge.target import Target
 from profkit.analysis.judge.tried import with_trials
+from profkit.analysis.judge.verdicts import context_of, evaluate_targets
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.core.types import Account, AccountRow, Fact, Insight, RunDocument, Verdict
 
@@ -34,6 +35,24 @@ def judge_run(document: RunDocument, targets: Sequence[Target], count: str = "")
     if placed.account is not None:
         placed = replace(placed, account=without_waste(placed.account, findings))
     return _with_findings(placed, findings)
+
+
+def evaluate_run(document: RunDocument, targets: Sequence[Target], count: str = "") -> tuple[Verdict, ...]:
+    """Return the verdicts on an enriched and summarized document; `count` is the line that counts kernels.
+
+    A run has a verdict on every target, since its summaries say also what was not read. A report has verdicts on the
+    metrics that are in it, and on kernels for targets that are `always` judged.
+    """
+    summarized = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
+    readings = [*document.readings, *summarized]
+    trace = document.trace
+    if document.plan is None and trace is not None and trace.span is None and trace.kernels:
+        # A report of counters has no timeline, whoever asks it how busy the GPU was; a trace without kernels is none.
+        readings = [r for r in readings if r.value is not None or not r.metric.startswith("gpu.")]
+    return (
+        *evaluate_targets(targets, readings, context_of(document)),
+        *evaluate_kernel_targets(document, targets, count),
+    )
 
 
 _RULES = {name: rule for rule in RULES for name in (rule.name, *rule.also)}

@@ -63,7 +63,7 @@ def evaluate_targets(
     verdicts: list[Verdict] = []
     for target in targets:
         if "kernel" in target.scopes:
-            continue  # of a run it speaks through its kernels: judge_kernels
+            continue  # of a run it speaks through its kernels: evaluate_kernel_targets
         place = _reading_of_place(target, readings, context)
         spoken = _readings_of_run(target, readings)
         if place is None or any(_is_surer(reading, place) for reading in spoken):

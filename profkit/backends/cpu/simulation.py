@@ -35,15 +35,14 @@ from profkit.core.types import (
 from profkit.hardware.machine import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
-    OF_SECOND_RUN,
     callgrind_argv,
     callgrind_outputs,
     changed_geometries,
-    combine_levels,
     is_followed,
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
+from profkit.profilers.valgrind.levels import OF_SECOND_RUN, combine_levels
 from profkit.profilers.valgrind.loops import loops_of
 from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Counter, Report, Scope
-from profkit.profilers.valgrind.command import CacheLevels, combine_levels
+from profkit.profilers.valgrind.levels import CacheLevels, combine_levels
 from profkit.profilers.valgrind.read import read_callgrind
 from tests.spoken import spoken_lines
 

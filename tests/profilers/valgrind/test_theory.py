@@ -17,10 +17,10 @@ from profkit.core.types import Cache, Scope
 from profkit.profilers.valgrind.command import (
     callgrind_argv,
     callgrind_outputs,
-    combine_levels,
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import InstructionMix, instruction_mix
+from profkit.profilers.valgrind.levels import combine_levels
 from profkit.profilers.valgrind.read import read_callgrind
 
 ROOT = Path(__file__).resolve().parents[3]
