@@ -85,12 +85,26 @@ QUESTIONS = {
 }
 
 
+def test_a_function_that_an_answer_names_is_in_the_file_before_it() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Where is it?\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`(profkit/[\w./-]+\.py)`:\s`(?:\w+\.)?(\w+)`", section)
+    missing = [
+        (file, name)
+        for file, name in named
+        if not re.search(rf"^ *(?:def |class )?{name}\b", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+    ]
+    assert len(named) >= 10
+    assert missing == []
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_file_that_answers_a_question_has_what_is_looked_for(question: str) -> None:
     """Also guards the test above for this section: each answer names files of the code, and one has each word."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     section = page.partition("\n## Where is it?\n")[2].partition("\n## ")[0]
-    (answer,) = (text for text in section.split("\n\n") if question in text.partition("?**")[0])
+    answers = re.split(r"\n\n(?=\*\*)", section)
+    (answer,) = (text for text in answers if question in text.partition("?**")[0])
     named = [ROOT / name for name in re.findall(r"`(profkit/[\w./-]*[\w/])`", answer)]
     files = [
         file for path in named for file in (path.glob("*.*") if path.is_dir() else (path,)) if file.is_file()
