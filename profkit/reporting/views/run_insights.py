@@ -466,8 +466,9 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
     if spot.kind == "waiting" and not spot.where.file and not spot.where.function:
         text += ", where was not seen"
     if spot.starts:
-        each = f", {format_quantity(spot.seconds / spot.starts, 's')} each" if spot.starts > 1 else ""
-        return f"started {spot.starts:,} time{'' if spot.starts == 1 else 's'}{each}"
+        if spot.starts == 1:
+            return "started once"
+        return f"started {spot.starts:,} times, {format_quantity(spot.seconds / spot.starts, 's')} each"
     least = "≥ " if spot.partial else ""
     if under is not None and under.name:
         several = (under.calls or 0) > 1
