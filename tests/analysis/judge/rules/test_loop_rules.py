@@ -735,3 +735,37 @@ def test_a_row_that_is_given_to_a_function_of_arrays_is_no_element(line: str, sa
     text = f"import numpy\ndef report(table, baskets):\n    for row, basket in baskets:\n        {line}\n"
     held = {"table": Variable("numpy.ndarray")}
     assert (element_wise(documents.empty(), spot_at(text, 4, variables=held)) is not None) == said
+
+
+BESIDE_SERVER = """
+import asyncio, select, socket, threading, time
+ready, other = socket.socketpair()
+def serve():
+    while True:
+        select.select([ready], [], [], 5)
+threading.Thread(target=serve, daemon=True).start()
+answers, carrier = socket.socketpair()
+def answer():
+    while carrier.recv(1):
+        time.sleep(0.01)
+        carrier.send(b"1")
+threading.Thread(target=answer, daemon=True).start()
+def ask():
+    answers.send(b"?")
+    select.select([answers], [], [], 5)
+    return answers.recv(1)
+async def fare():
+    await asyncio.sleep(0.001)
+    return ask()
+async def main():
+    await asyncio.gather(*(fare() for _ in range(60)))
+asyncio.run(main())
+"""
+
+
+def test_what_a_thread_of_a_server_waits_for_is_no_time_of_a_task(tmp_path: Path) -> None:
+    document = ran(tmp_path, BESIDE_SERVER)
+    (sampled,) = document.sampled
+    waited = {line.line: sum(line.waits.values()) for line in sampled.lines}
+    assert waited.get(16, 0.0) > 0.4  # 60 answers of 10 ms
+    assert waited.get(22, 0.0) < 0.2  # the task that waits for all others
