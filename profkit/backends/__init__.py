@@ -284,8 +284,12 @@ def choose_backend(name: str, workload: Workload) -> Choice:
 
 
 def _choose_for(workload: Workload) -> Choice:
-    """Choose the backend of the first device that the workload seems to use, or the CPU."""
+    """Choose the backend of the first device here that the workload seems to use, or the CPU.
+
+    Where a device that it seems to use is missing, the next backend is asked; the reason is that of the first one.
+    """
     usual = backend_named(DEFAULT)
+    without: Fact | None = None
     for backend in map(backend_named, backend_names()):
         candidate = backend.candidate(workload) if backend.possible() else None
         if candidate is None:
@@ -293,7 +297,8 @@ def _choose_for(workload: Workload) -> Choice:
         if candidate.missing is not None:
             missing = Fact.message(candidate.missing)
             why = Fact.of("backend-without-device", candidate.evidence, missing, name=usual.name)
-            return Choice(usual, reason=why)
+            without = without or why
+            continue
         why = Fact.of("backend-chosen", candidate.evidence, name=backend.name, other=usual.name)
         return Choice(backend, candidate.gpus, why)
-    return Choice(usual)
+    return Choice(usual, reason=without)

@@ -34,7 +34,8 @@ class Format:
     where the report is text. {name} in it is the file's name, {stem} the name without its suffix.
 
     `has_stacks`: `read` returns the sampled stacks. `facts_are_conditions`: the report's facts say how it was
-    measured; those of other reports are shown as notes.
+    measured; those of other reports are shown as notes. `any_content`: `looks_like` accepts every file of a kind
+    that other tools write, too, such as any SQLite file; this format is compared after all others.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Format:
     conversion: Conversion | None = None
     has_stacks: bool = False
     facts_are_conditions: bool = False
+    any_content: bool = False
 
 
 RecordedKind: TypeAlias = Literal["samples", "counters", "cpu"]  # of xctrace samples are of the GPU

@@ -151,7 +151,7 @@ def recognise_format(path: Path) -> Format:
     if folder is not None:
         return folder
     head = read_head(path)
-    for form in all_formats():
+    for form in sorted(all_formats(), key=lambda form: form.any_content):
         if form.looks_like is not None and form.looks_like(head):
             return form
     if (foreign := explain_foreign(path, head)) is not None:

@@ -6,9 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends import BACKENDS, Backend, CheckGroup, PassFindings, RunContext
+from profkit.backends import (
+    BACKENDS,
+    Backend,
+    CheckGroup,
+    DeviceCandidate,
+    PassFindings,
+    RunContext,
+    backend_of_report,
+    choose_backend,
+)
 from profkit.backends.passes import BackendRun
-from profkit.core.types import RUN, Check, Gpu, PassPlan, PassResult, Reading, Report, Source
+from profkit.core.types import (
+    RUN,
+    Check,
+    Fact,
+    Gpu,
+    GpuTrace,
+    PassPlan,
+    PassResult,
+    Reading,
+    Report,
+    Source,
+    Workload,
+)
 from tests.profilers.test_made_up_profiler import Call, TicksPass, TicksRun
 from tests.profilers.test_made_up_profiler import call as call  # the fixture
 
@@ -54,3 +75,39 @@ def test_it_goes_through_every_command(call: Call, monkeypatch: pytest.MonkeyPat
     assert call(f"report {folder} --format html").code == 0
     assert call("record --tool ticks --report out -- true").code == 0
     assert call("summarize out --format json").json()["backend"] == "abacus"
+
+
+BEADS = Gpu("wooden beads")
+
+
+class Seen(Abacus):
+    def candidate(self, workload: Workload) -> DeviceCandidate | None:
+        return DeviceCandidate(Fact.of("arguments-say", word=workload.command[1]), (BEADS,))
+
+
+class Lost(Abacus):
+    def candidate(self, workload: Workload) -> DeviceCandidate | None:
+        return DeviceCandidate(Fact.of("arguments-say", word=workload.command[1]), missing="nobody has one")
+
+
+@pytest.mark.parametrize(
+    ("present", "chosen", "why"),
+    [(True, "abacus", "backend-chosen"), (False, "cpu", "backend-without-device")],
+)
+def test_a_missing_device_does_not_hide_one_of_a_later_backend(
+    monkeypatch: pytest.MonkeyPatch, present: bool, chosen: str, why: str
+) -> None:
+    for name in ("cuda", "mps"):
+        monkeypatch.setitem(BACKENDS, name, Lost)
+    if present:
+        monkeypatch.setitem(BACKENDS, "abacus", Seen)
+    choice = choose_backend("auto", Workload("count", ("count", "beads"), "."))
+    assert (choice.backend.name, choice.gpus) == (chosen, (BEADS,) if present else ())
+    assert choice.reason is not None
+    assert choice.reason.code == why
+
+
+def test_a_trace_of_its_own_tool_is_not_taken_for_one_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BACKENDS, "abacus", Abacus)
+    reports = [Report(tool, tool, trace=GpuTrace(tool, ())) for tool in ("ticks", "nsys")]
+    assert [backend_of_report(report).name for report in reports] == ["abacus", "cuda"]

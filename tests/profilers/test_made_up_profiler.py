@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +15,7 @@ from profkit.backends.passes import BackendRun, Pass
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, PassName, PassPlan, PassResult, Report, Step
 from profkit.profilers.profiler import Format, Profiler, Recorder, RecordRequest
-from profkit.profilers.registry import PROFILERS
+from profkit.profilers.registry import PROFILERS, recognise_format
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 
 Call = Callable[[str], Said]
@@ -94,3 +96,16 @@ def test_it_goes_through_every_command(call: Callable[[str], Said], monkeypatch:
     for line in ("record --tool ticks --report other", profile):
         assert "it may not count" in call(f"{line} -- false").err
     assert "counts words" in call("doctor").out
+
+
+def test_its_sqlite_file_is_not_taken_for_an_export_of_nsys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Format("ticks-db", "ticks", "ticks database", lambda head: b"tick_table" in head, read_ticks)
+    monkeypatch.setitem(PROFILERS, "ticks", Profiler("ticks", (own,)))
+    named = []
+    for table in ("tick_table", "StringIds"):
+        with closing(sqlite3.connect(tmp_path / f"{table}.db")) as database:
+            database.execute(f"CREATE TABLE {table} (id INTEGER)")
+        named.append(recognise_format(tmp_path / f"{table}.db").name)
+    assert named == ["ticks-db", "nsys-sqlite"]

@@ -48,9 +48,9 @@ class CudaBackend(Backend):
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def claims(self, report: Report) -> bool:
-        """Return whether the report has a device's trace or kernels, and nothing of Metal."""
+        """Return whether a tool of this backend wrote the report, and it has a device's trace or kernels."""
         kernels = any(counter.scope.kind == "kernel" for counter in report.counters)
-        return report.metal is None and (report.trace is not None or bool(report.gpus) or kernels)
+        return report.tool in self.profilers and (report.trace is not None or bool(report.gpus) or kernels)
 
     def possible(self) -> bool:
         """Return whether this is not macOS, which has had no driver since 2019."""

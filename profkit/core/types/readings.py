@@ -334,6 +334,9 @@ class Directive:
 
 # `synchronized`: the wall clock, with the GPU waited for at both ends of a sample
 Clock = Literal["wall", "cuda-events", "cuda-synchronized", "mps-synchronized"]
+# Clocks of a device whose times vary between processes as was measured for `DEVICE_SIGMA` of a comparison, and not as
+# those of the host do. `mps-synchronized` is not among them: nobody has measured it.
+DEVICE_CLOCKS: frozenset[Clock] = frozenset({"cuda-events", "cuda-synchronized"})
 
 
 @dataclass(frozen=True)
@@ -354,3 +357,8 @@ class SampleSet:
     remarks: tuple[Fact, ...] = ()  # what else must be known to believe these seconds
     # seconds of a fixed piece of arithmetic: how fast the processor was
     reference_loop: tuple[float, ...] = ()
+
+    @property
+    def on_device(self) -> bool:
+        """Return whether the samples are times of a device, which do not depend on the host's processor."""
+        return self.clock in DEVICE_CLOCKS

@@ -65,7 +65,8 @@ _AS_TEXT = "nsys stats --report cuda_gpu_kern_sum --format csv {name} > {stem}.c
 NSYS = Profiler(
     "nsys",
     (
-        # no other tool whose reports are read writes SQLite; whose it is, its tables tell
+        # The names of its tables need not be in the first 64 KiB: any SQLite file that no other format accepts is
+        # opened, and `check_export` tells whose it is.
         Format(
             "nsys-sqlite",
             "nsys",
@@ -73,6 +74,7 @@ NSYS = Profiler(
             begins_with(b"SQLite format 3\x00"),
             _read_sqlite,
             as_text=_AS_TEXT,
+            any_content=True,
         ),
         Format(
             "nsys-rep",

@@ -132,12 +132,12 @@ def _allows(allowance: Allowance, change: Change) -> bool:
 
 
 def timed_by_events(baseline: RunDocument, candidate: RunDocument) -> frozenset[str | None]:
-    """Return the names of what ran on a CUDA device in one of the runs; None stands for the whole process.
+    """Return the names of what was timed on a device in one of the runs; None stands for the whole process.
 
     A sweep has thousands of timings: they are looked through once, and not for each change.
     """
     timings = (timing for document in (baseline, candidate) for timing in document.timings)
-    timed = [t for t in timings if any(process.clock.startswith("cuda") for process in t.processes)]
+    timed = [t for t in timings if any(process.on_device for process in t.processes)]
     return frozenset({t.name for t in timed} | {None for t in timed if t.kind == "process"})
 
 

@@ -95,7 +95,7 @@ def between_processes(first: Timing, second: Timing) -> float:
     close together and the device was not throttled.
     """
     processes = [p for p in (*first.processes, *second.processes) if p.seconds]
-    if not processes or any(not p.clock.startswith("cuda") for p in processes):
+    if not processes or not all(process.on_device for process in processes):
         return BETWEEN
     steady = all(
         not p.throttle_reasons and mad_sigma(p.seconds) <= STEADY_SPREAD * median(p.seconds)
