@@ -18,10 +18,9 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
-from .groups import is_grouping
 from .own_library import is_own
 from .shared_file import append, json_text
-from .values import FunctionValues, awaited_frames, cache_uses, is_keepable, line_of_jump
+from .values import FunctionValues, awaited_frames, cache_uses, is_grouping, is_keepable, line_of_jump
 from .waits import (
     CollectedLines,
     HeldLoop,

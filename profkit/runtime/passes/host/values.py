@@ -1,7 +1,7 @@
 """What a look at a frame tells: its line, types and lengths of the function's variables, and its arguments.
 
 Nothing is called on a value but `type`, `len` of what is built in, and of arrays and tensors of exactly NumPy's and
-torch's own types what these know of themselves: no code of the program runs for it. No content leaves the process: of
+torch's own types, and of groups of pandas, what these know of themselves: no code of the program runs for it. No content leaves the process: of
 arguments only how many different ones were seen, of a pattern how many alternatives it has, of an array how many of its
 numbers are denormal.
 """
@@ -9,8 +9,6 @@ numbers are denormal.
 from __future__ import annotations
 
 import sys
-
-from .groups import GROUPED_ROWS, GROUPS, sparse_groups
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
@@ -39,6 +37,10 @@ SMALLEST = {
     4: 1.1754943508222875e-38,
     8: 2.2250738585072014e-308,
 }  # by the bytes of a number: below it is denormal
+GROUPS, GROUPED_ROWS = " [groups]", " [grouped rows]"  # behind the number of the line that groups
+SPARSE, MANY_GROUPS = 10, 100_000  # groups for each row, and in all: fewer cost little
+MOST_GROUPS = 1 << 62
+_GROUPING = ("/pandas/core/groupby/groupby.py", "/pandas/core/groupby/generic.py")
 FEW = 256  # numbers of an array that are looked at: NumPy keeps the interpreter's lock for so few
 LONGEST_PATTERN = 100_000  # signs
 # Functions of libraries that give the same for the same arguments, and take long: name, and how the path of their file
@@ -178,6 +180,42 @@ def _array_type(array: Any) -> str:
     if kind.kind == "f" and kind.itemsize not in (4, 8):
         return HALVES if kind.itemsize == 2 else LONG_DOUBLES
     return INTEGERS if kind.kind in "iub" else ARRAY
+
+
+def is_grouping(code: CodeType) -> bool:
+    """Return whether this is a method of pandas' groups."""
+    return code.co_varnames[:1] == ("self",) and code.co_filename.replace("\\", "/").endswith(_GROUPING)
+
+
+def sparse_groups(frame: FrameType) -> tuple[int, int] | None:
+    """Return how many groups a method's object makes, and of how many rows; None where most groups may have rows.
+
+    Of columns of categories with observed=False, each combination of these is a group.
+    """
+    grouped: Any = frame.f_locals.get("self")
+    if not _is_pandas(grouped):
+        return None
+    try:
+        held = object.__getattribute__(grouped, "__dict__")
+        grouper = held.get("_grouper", held.get("grouper"))
+        groupings = object.__getattribute__(grouper, "__dict__")["_groupings"]
+        rows, groups = len(held["obj"]) if _is_pandas(held["obj"]) else 0, 1
+        for one in groupings:
+            known = object.__getattribute__(one, "__dict__")
+            column = known.get("grouping_vector")
+            if (
+                known.get("_observed") is False
+                and type(column).__name__ == "Categorical"
+                and _is_pandas(column)
+            ):
+                groups *= len(column.categories)
+    except (AttributeError, KeyError, TypeError):
+        return None  # another version of pandas
+    return (min(groups, MOST_GROUPS), rows) if rows and groups >= max(MANY_GROUPS, SPARSE * rows) else None
+
+
+def _is_pandas(value: object) -> bool:
+    return str(type(value).__module__).partition(".")[0] == "pandas"
 
 
 def _denormal_share(array: Any) -> int:
