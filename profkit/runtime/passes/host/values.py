@@ -1,9 +1,9 @@
 """What a look at a frame tells: its line, types and lengths of the function's variables, and its arguments.
 
 Nothing is called on a value but `type`, `len` of what is built in, and of arrays and tensors of exactly NumPy's and
-torch's own types, and of groups of pandas, what these know of themselves: no code of the program runs for it. No content leaves the process: of
-arguments only how many different ones were seen, of a pattern how many alternatives it has, of an array how many of its
-numbers are denormal.
+torch's own types, and of groups of pandas, what these know of themselves: no code of the program runs for it. No
+content leaves the process: of arguments only how many different ones were seen, of a pattern how many alternatives it
+has, of an array how many of its numbers are denormal, of groups how many there are.
 """
 
 from __future__ import annotations
