@@ -84,7 +84,7 @@ def _programs(
     beside = f"; beside it {', '.join(others)}" if others else ""
     yield Insight(
         "repeated-starts",
-        f"{most.command} is started {most.starts:,} times, for a moment each",
+        f"{most.command} is started at least {most.starts:,} times, for a moment each",
         f"{percent_text(100 * share)} of the time: each process takes {each} of a processor{beside}",
         words("repeated-starts", "host"),
         Place(file=most.file, line=most.line) if most.line is not None else Place(function=most.name),
