@@ -177,8 +177,9 @@ def switches_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple
     Of a recording without them, or one that perf cannot read, the text holds no switch: it is no reason to fail.
     """
     shell = f'export LC_ALL=C; "$@" | head -n {MAX_SWITCHES} >"$0"'
-    script = (perf, "script", "-f", "-i", str(perf_data), "--show-switch-events", "--show-task-events")
-    return ("sh", "-c", shell, str(output), *script, "-F", "pid,tid,time,event")
+    shown = ("--show-switch-events", "--show-task-events", "-F", "pid,tid,time,event")
+    script = (perf, "script", "-f", "-i", str(perf_data), *shown)
+    return ("sh", "-c", shell, str(output), *script)
 
 
 # perf obeys the user's locale: a decimal comma makes its CSV and JSON ambiguous. C and not C.UTF-8, which old
