@@ -173,7 +173,7 @@ def benchmark(
     back. Where this process has a CUDA context, or memory on torch's MPS device, the device is waited for, once for the
     calls of a sample; what waits for another one belongs into `fn`.
 
-    `precision` is the relative half-width asked of the median's 95 % interval, `budget` the seconds that may be spent
+    `precision` is the wanted relative half-width of the median's 95 % interval, `budget` the seconds that may be spent
     by hand; under profkit the pass decides both. Garbage collection stays on: a workload that pays for it in production
     pays for it here.
 

@@ -199,7 +199,7 @@ def _shell_code(words: tuple[str, ...]) -> list[list[str]]:
                 commands[-1].append(word)
     except ValueError:  # a quote without its end
         return []
-    return [one for one in commands if one]
+    return [command for command in commands if command]
 
 
 def _from_script(words: Sequence[str], endings: tuple[str, ...] = _SCRIPTS) -> tuple[str, ...]:
@@ -330,10 +330,10 @@ def python_version(interpreter: str | Sequence[str]) -> tuple[int, int, int] | N
         return sys.version_info[:3]
     words = [interpreter] if isinstance(interpreter, str) else list(interpreter)
     done = _ask([*words, "-I", "-S", "-c", _VERSION_CODE])
-    said = done.stdout.split()[-4:] if done is not None else []
-    if len(said) < 4 or said[0] != "profkit":
+    answer = done.stdout.split()[-4:] if done is not None else []
+    if len(answer) < 4 or answer[0] != "profkit":
         return None
-    major, minor, micro = map(int, said[1:])
+    major, minor, micro = map(int, answer[1:])
     return major, minor, micro
 
 

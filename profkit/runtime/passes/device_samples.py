@@ -86,7 +86,7 @@ class DeviceClock:
         self._events, self._buffer = [], ctypes.c_uint64()
 
     def event(self, number: int) -> ctypes.c_void_p:
-        """Return the event of that number, made when first asked for."""
+        """Return the event of that number, made when first used."""
         while len(self._events) <= number:
             event = ctypes.c_void_p()
             self.driver.check("cuEventCreate", ctypes.byref(event), 0)

@@ -18,9 +18,9 @@ class _Options:
     apart: bool = True  # `-p X`
     joined: bool = True  # `-pX`
     after: str = ""  # the password is what stands behind this sign
-    verb: str = ""  # only behind this word: `docker login`
+    subcommand: str = ""  # only behind this word: `docker login`
     starts: bool = False  # what follows is another program's command
-    positional: bool = False  # the first word that is no option, after the verb
+    positional: bool = False  # the first word that is no option, after the subcommand
 
 
 _SHORT_P = _Options(("-p",))  # `mysql -p X` is no password, but a frequent mistake
@@ -40,14 +40,14 @@ _PROGRAMS = {
     **dict.fromkeys(("snmpget", "snmpwalk", "snmpset", "snmpbulkwalk"), _Options(("-A", "-X", "-c"))),
     **dict.fromkeys(("cqlsh", "rabbitmqadmin", "influx"), _Options(("-p",))),
     "xfreerdp": _Options(("/p:",), apart=False),
-    "az": _Options(("-p",), joined=False, verb="login"),
-    **dict.fromkeys(("wandb", "vault", "cargo"), _Options((), verb="login", positional=True)),
-    "rclone": _Options((), verb="obscure", positional=True),
+    "az": _Options(("-p",), joined=False, subcommand="login"),
+    **dict.fromkeys(("wandb", "vault", "cargo"), _Options((), subcommand="login", positional=True)),
+    "rclone": _Options((), subcommand="obscure", positional=True),
     "sqlplus": _Options((), after="/", positional=True),
     "wget": _Options(("--password", "--http-password", "--ftp-password", "--proxy-password")),
     **dict.fromkeys(("7z", "7za", "7zr", "7zz"), _Options(("-p",), apart=False)),
     **dict.fromkeys(("zip", "unzip"), _Options(("-P",))),
-    **dict.fromkeys(("docker", "podman", "helm"), _Options(("-p",), verb="login")),
+    **dict.fromkeys(("docker", "podman", "helm"), _Options(("-p",), subcommand="login")),
     "smbclient": _Options(("--user", "-U"), after="%"),
     "openssl": _Options(("pass:", "-k", "-K"), joined=False),
 }
@@ -61,17 +61,17 @@ _WORDS = re.compile(r"[^\s\"'`]+|\"[^\"\n]*\"|'[^'\n]*'")
 def program_secrets(words: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield where the passwords are: the number of a word, and at which character of it the password begins."""
     options: _Options | None = None
-    waiting = verb = False
+    waiting = subcommand = False
     for number, word in enumerate(words):
         at, is_next, waiting = None, waiting, False
         name = re.sub(r".*[/\\]|\.exe\Z", "", word)
         if options is not None and is_next:
             at = _begin(word, 0, options)
         elif name in _PROGRAMS and _may_be_program(words, number):
-            options, verb = _PROGRAMS[name], False
+            options, subcommand = _PROGRAMS[name], False
         elif options is not None:
-            if not verb and options.verb:
-                verb = word == options.verb
+            if not subcommand and options.subcommand:
+                subcommand = word == options.subcommand
                 continue
             if options.positional and not word.startswith("-"):
                 at = _begin(word, 0, options)

@@ -284,7 +284,9 @@ def _in_pairs_hidden(text: str, hide: Callable[[str], str]) -> str:
         return hidden
 
     def literals(found: re.Match[str]) -> str:
-        inside = _LITERAL.sub(lambda one: f"{one[1]}{_hide_value(one[2], hide)}{one[1]}", found[1])
+        inside = _LITERAL.sub(
+            lambda literal: f"{literal[1]}{_hide_value(literal[2], hide)}{literal[1]}", found[1]
+        )
         return found[0][: found.start(1) - found.start()] + inside
 
     def prose(found: re.Match[str]) -> str:

@@ -113,11 +113,13 @@ def shown_command(words: Sequence[str]) -> ShownCommand:
 
     What looks like a secret by its own form is masked whatever its name is.
     """
-    said = frozenset(map(_plain, filter(None, re.split(r"[,\s]+", os.environ.get(HARMLESS, "")))))
-    if "all" in said:
+    harmless = frozenset(map(_plain, filter(None, re.split(r"[,\s]+", os.environ.get(HARMLESS, "")))))
+    if "all" in harmless:
         shown = [word.replace(HIDDEN, MASK) for word in mask_command(words)[0]]
     else:
-        shown = _Reader(said).read([word if len(word) <= _LONGEST else MASK for word in words], first=True)
+        shown = _Reader(harmless).read(
+            [word if len(word) <= _LONGEST else MASK for word in words], first=True
+        )
     return ShownCommand(tuple(shown), sum(word.count(MASK) for word in shown), list(words) == shown)
 
 
@@ -154,7 +156,7 @@ def mask_secrets(text: str) -> str:
 class _Reader:
     """Goes along the words; `_next` is what the value of the last option may be, where it may have one."""
 
-    said: frozenset[str]  # names that the user called harmless
+    harmless: frozenset[str]  # names that the user called harmless
     _next: _Kind | None = None
     _programs: set[str] = field(default_factory=set)
     _option: str = ""
@@ -221,7 +223,7 @@ class _Reader:
         if letter == "D" and (found := _ASSIGNED.fullmatch(rest)) is not None:
             return f"-D{self._assigned('', found[2], found[3])}"
         name, equals, value = word[1:].partition("=")
-        if name in _SINGLE or _plain(name) in self.said:
+        if name in _SINGLE or _plain(name) in self.harmless:
             self._option, self._next = name, None if equals else self._kind(name)
             return f"-{name}={self._value(value, self._kind(name), name) or MASK}" if equals else word
         if (
@@ -237,7 +239,7 @@ class _Reader:
         return word if _is_short_number(rest) else f"-{letter}{MASK}"
 
     def _short_kind(self, letter: str) -> _Kind:
-        if letter in self.said:
+        if letter in self.harmless:
             return "any"
         if letter == "k":
             return "number"
@@ -249,7 +251,7 @@ class _Reader:
         return f"{sign}{name}={self._value(value, self._kind(name), name) or MASK}"
 
     def _kind(self, name: str) -> _Kind:
-        if _plain(name) in self.said:
+        if _plain(name) in self.harmless:
             return "any"
         if is_secret_name(name) or (name[:1] in _NOT_SHORT and len(name) == 1):
             return "none"
@@ -281,7 +283,7 @@ class _Reader:
     def _of_letter(self, value: str, kind: _Kind, name: str) -> str | None:
         """Return the value of an option of one letter, whose meaning depends on the program."""
         if name == "c" and self._programs & _SHELLS:
-            return _shell_code(value, self.said)
+            return _shell_code(value, self.harmless)
         if name == "m" and any(map(_MODULES.fullmatch, self._programs)):
             return value if _MODULE.fullmatch(value) and not looks_random(value) else None
         if _is_short_number(value) or _known_words(value):
@@ -299,7 +301,7 @@ class _Reader:
         return MASK if shown is None else shown
 
 
-def _shell_code(code: str, said: frozenset[str]) -> str:
+def _shell_code(code: str, harmless: frozenset[str]) -> str:
     """Return a line for a shell, of which each command is shown as one by itself is; all masked where it is more
     than that.
     """
@@ -310,11 +312,11 @@ def _shell_code(code: str, said: frozenset[str]) -> str:
     except ValueError:
         return MASK
     shown: list[str] = []
-    one = _Reader(said)
+    command_reader = _Reader(harmless)
     for word in words:
         if re.fullmatch(r"[;&|]+", word):
-            one = _Reader(said)
-        shown.append(word if _OPERATOR.fullmatch(word) else one._word(word))
+            command_reader = _Reader(harmless)
+        shown.append(word if _OPERATOR.fullmatch(word) else command_reader._word(word))
     return " ".join(word if _OPERATOR.fullmatch(word) else _quoted(word) for word in shown)
 
 

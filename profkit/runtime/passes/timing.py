@@ -96,8 +96,8 @@ class _SampleLog:
 
     def kept(self) -> list[tuple[float, bool, DeviceState | None]]:
         """Return the samples that count: without those of a waiting process, or of a device that slowed down."""
-        free = self.samples if self.always_waits else [one for one in self.samples if not one[1]]
-        unhindered = [one for one in free if one[2] is None or not one[2].throttle]
+        free = self.samples if self.always_waits else [sample for sample in self.samples if not sample[1]]
+        unhindered = [sample for sample in free if sample[2] is None or not sample[2].throttle]
         return unhindered if 2 * len(unhindered) >= len(free) else free
 
     def clocks(self) -> tuple[float, ...]:
@@ -183,7 +183,7 @@ def time_calls(
 
 # ------------------------------------------------------------ the one sampling loop, for calls and for processes
 
-# Below 16 samples an autocorrelation cannot be told from noise, and 16 independent ones are asked for because
+# Below 16 samples an autocorrelation cannot be distinguished from noise, and 16 independent ones are required because
 # the interval's coverage falls to 60 % without that on AR(1) noise of 0.9.
 MIN_SAMPLES = 16
 MIN_INDEPENDENT_SAMPLES = 15.5
@@ -195,7 +195,7 @@ LOOK_GROWTH = 1.41  # every look is one more chance to stop by chance: twice as 
 # Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
 # processor that is still raising its frequency is narrow and wrong.
 SPREAD_SECONDS = 0.2
-DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the precision asked is no drift
+DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the wanted precision is no drift
 
 
 class SampleAssessment(NamedTuple):
@@ -203,7 +203,7 @@ class SampleAssessment(NamedTuple):
 
     warmup: int
     warm: bool
-    precise: bool  # the interval of the median of the rest is as small as asked
+    precise: bool  # the interval of the median of the rest is as small as wanted
     done: bool  # and there is enough behind it to believe so
 
 
@@ -237,7 +237,7 @@ def sample_until(
 ) -> list[float]:
     """Take samples in blocks until `assess` says that they are enough, or `budget` seconds since `begin` are over.
 
-    `take_block` is told how many samples are wanted before anybody looks at them again; it may give others, or none.
+    `take_block` gets the number of samples that are wanted before the next look at them; it may return fewer, or none.
     At least one sample is waited for, whatever it costs. The first look is after `first_look` samples, 0: after as many
     as fill SPREAD_SECONDS; later ones come on a geometric schedule, each followed by `after_look`.
     """

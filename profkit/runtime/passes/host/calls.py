@@ -22,7 +22,7 @@ from time import sleep, thread_time
 from typing import Any
 
 from .line_counts import LineCounter
-from .session import fact, is_own, told, write_atomically, write_json
+from .session import directive, fact, is_own, write_atomically, write_json
 
 SCHEMA, LINES_SCHEMA = "profkit.cprofile/2", "profkit.lines/1"
 # Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
@@ -51,7 +51,7 @@ class CallProfiler:
         self._ended = self._entered = False
         self._notes: list[dict[str, object]] = []
         self._threads = 0  # that the `threading` module started
-        self._lines = LineCounter(told("lines") or [])
+        self._lines = LineCounter(directive("lines") or [])
         self._pid = os.getpid()
 
     def start(self) -> None:
@@ -127,9 +127,9 @@ class CallProfiler:
         )
 
     def _write_lines(self) -> None:
-        """Count no more, and write the executions of the lines that were asked for."""
+        """Count no more, and write the executions of the wanted lines."""
         self._lines.stop()
-        if self._lines.asked and os.getpid() == self._pid:
+        if self._lines.is_wanted and os.getpid() == self._pid:
             with suppress(OSError):  # the profile's own result says it
                 write_json(f"{self._stem}.lines.json", {"schema": LINES_SCHEMA, **self._lines.result()})
 
@@ -165,10 +165,10 @@ def remove_own(stats: ProfileStats) -> ProfileStats:
 # Before Python 3.12 alone: from then on a profiler is one for all threads, and a thread of ours would be in it.
 
 PAUSE = 0.05  # seconds between two looks, at first
-MOST_LOOKS = 48  # then every second one is forgotten, and the pauses are twice as long
+MAX_LOOKS = 48  # then every second one is forgotten, and the pauses are twice as long
 LOOK_SHARE = 0.05  # of the time, for looking: where a program has imported much, a look takes some 20 ms
 WORTH = 0.05  # of the time: a function with less is not looked at
-PARTS, FEW_PARTS, LEAST_CALLS = 8, 4, 16  # fewer where the looks are few
+PARTS, FEW_PARTS, MIN_CALLS = 8, 4, 16  # fewer where the looks are few
 LONGER, STEADY = 3.0, 0.85  # times as long in the last part as in the first; of the part before, at least
 
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
@@ -213,7 +213,7 @@ class CallGrowth:
                 if collects:
                     gc.enable()
             pause = max(pause, (thread_time() - begun) / LOOK_SHARE)
-            if len(self._looks) > MOST_LOOKS:
+            if len(self._looks) > MAX_LOOKS:
                 self._looks = self._looks[1::2]
                 pause *= 2
 
@@ -233,9 +233,9 @@ class CallGrowth:
         longest = max((seconds for _, seconds in looks[-1].values()), default=0.0)
         found: list[list[object]] = []
         for code, (calls, seconds) in looks[-1].items():
-            if calls < LEAST_CALLS or seconds < WORTH * longest:
+            if calls < MIN_CALLS or seconds < WORTH * longest:
                 continue
-            sums = [one.get(code, (0, 0.0)) for one in looks]
+            sums = [look.get(code, (0, 0.0)) for look in looks]
             parts = parts_of(sums) or parts_of(sums, FEW_PARTS)
             if grows(parts):
                 found.append([*_label(code), parts])
@@ -245,7 +245,9 @@ class CallGrowth:
 def _look(profile: cProfile.Profile) -> Look:
     entries: Any = profile.getstats()  # the stubs say nothing of what it returns
     return {
-        one.code: (one.callcount, one.totaltime) for one in entries if one.callcount and not one.reccallcount
+        entry.code: (entry.callcount, entry.totaltime)
+        for entry in entries
+        if entry.callcount and not entry.reccallcount
     }
 
 

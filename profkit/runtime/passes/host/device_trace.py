@@ -36,7 +36,7 @@ from .compilers import add_to_file, kernel_rows, operation_lines
 from .everywhere import call_after_import
 from .operation_window import unsampled
 from .own_library import is_foreign
-from .session import fact, told
+from .session import directive, fact
 
 NO_CUDA = "the program did not use CUDA through torch, so torch's profiler saw nothing"
 MAX_MARKS = 20_000  # entries of regions; later ones are not marked
@@ -198,13 +198,13 @@ class JaxTracer:
 
     def __init__(self, out: str) -> None:
         self._out = out
-        seconds = told("seconds")
+        seconds = directive("seconds")
         self._seconds = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else SECONDS
         self._profiler: Any = None
         self._start_trace: Any = None  # the program's own is wrapped
         self._main = threading.get_ident()
-        self._look: Any = None  # what the main thread is asked to do, kept until it has
-        self._asked = False
+        self._look: Any = None  # what the main thread is to do, kept until it has done so
+        self._look_pending = False
         self._windows = 0
         self._open: str | None = None  # the folder of the window that is open
         self._opened = self._compiled = self._kept_at = 0.0
@@ -310,15 +310,15 @@ class JaxTracer:
         self._begin(most)
 
     def _watch(self, add_pending_call: Any) -> None:
-        """Ask the main thread to look at the clock, once it has done what it was asked before."""
+        """Have the main thread look at the clock, once the look before is done."""
         while not self._ended:
             time.sleep(EACH)
-            if self._open and not self._asked and not self._ended:
-                self._asked = True
+            if self._open and not self._look_pending and not self._ended:
+                self._look_pending = True
                 add_pending_call(self._look, None)
 
     def _look_at_clock(self, _: object) -> int:
-        self._asked = False
+        self._look_pending = False
         now = time.monotonic()
         if self._open and now > self._compiled + EACH:
             if self._kept_at < self._compiled:
@@ -465,7 +465,7 @@ class XlaWindow(JaxTracer):
             self._seconds = min(LONGEST_SECONDS, LONGER * self._seconds)
 
     def _look_at_clock(self, _: object) -> int:
-        self._asked = False
+        self._look_pending = False
         now = time.monotonic()
         if self._open and now > self._compiled + EACH:
             if self._kept_at < self._compiled:

@@ -35,9 +35,9 @@ _held: dict[str, Any] = {}  # what took hold, by intervention
 
 def start(text: str) -> None:
     """Begin what the JSON object `text` names: `{"out": FOLDER, "collector": {}, "memoise": {"file": ...}, ...}`."""
-    asked = json.loads(text)
-    out = asked.pop("out")
-    for name, options in asked.items():
+    changes = json.loads(text)
+    out = changes.pop("out")
+    for name, options in changes.items():
         _INTERVENTIONS[name](**options)
     atexit.register(_write, out)
 
@@ -93,7 +93,7 @@ def _keep_output() -> None:
     _held["output"] = True
 
 
-# ------------------------------------------------------------ a function that is asked the same again
+# ------------------------------------------------------------ a function that is called with the same arguments again
 
 
 def _memoise(file: str, function: str, line: str) -> None:
@@ -112,7 +112,9 @@ def _memoise(file: str, function: str, line: str) -> None:
 
 
 def _remember_results(code: CodeType) -> None:
-    functions = [one for one in gc.get_referrers(code) if getattr(one, "__code__", None) is code]
+    functions = [
+        function for function in gc.get_referrers(code) if getattr(function, "__code__", None) is code
+    ]
     if len(functions) != 1 or code.co_freevars or code.co_flags & _USED_ONCE:
         return
     found: FunctionType = functions[0]

@@ -35,7 +35,7 @@ EACH = 256  # events between two looks at what it took
 MAX_MARKS = 8192  # kept times of a loop's iterations; beyond it, every second one is dropped
 LOOK_INTERVAL, MAX_LOOKS = 61, 200  # at the names of a line: executions between two looks, and looks in all
 MAX_FORMS = 6  # distinguished for one name
-PARTS = 8  # of a loop's iterations, whose times are told
+PARTS = 8  # of a loop's iterations, whose times are written
 ENDED, ELSEWHERE = "lines-ended", "lines-traced-elsewhere"  # codes of facts
 _RESUME = opmap.get("RESUME", -1)  # 3.11: what comes before it is no part of a line
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
@@ -150,10 +150,10 @@ class LineCounter:
     """Counts the wanted lines of the main thread from `start` to `stop`."""
 
     def __init__(self, wanted: list[WantedLine]) -> None:
-        self.asked = bool(wanted)
+        self.is_wanted = bool(wanted)
         self._files: dict[str, list[WantedLine]] = defaultdict(list)
-        for one in wanted:
-            self._files[one["file"]].append(one)
+        for line in wanted:
+            self._files[line["file"]].append(line)
         self._codes: dict[int, _Code | None] = {}
         self._kept: list[CodeType] = []  # of the codes that are not wanted, whose addresses stay theirs
         self._lost: list[_Code] = []  # that ran too often to be counted
@@ -208,7 +208,7 @@ class LineCounter:
 
     def result(self) -> dict[str, object]:
         """Return the rows of completely counted lines, the entered regions, and why other lines were not counted."""
-        whole = [one for one in list(self._codes.values()) if one is not None] if not self._ended else []
+        whole = [code for code in list(self._codes.values()) if code is not None] if not self._ended else []
         rows = [line.row() for code in whole for line in code.lines.values()]
         notes = [fact(self._ended)] if self._ended else []
         if self._lost and not self._ended:
@@ -225,12 +225,12 @@ class LineCounter:
         if wanted is not None:
             held = {line for _, _, line in code.co_lines()}
             lines = {
-                one["line"]: _Line(one)
-                for one in wanted
-                if one["line"] in held and one["function"].rpartition(".")[2] == code.co_name
+                wanted_line["line"]: _Line(wanted_line)
+                for wanted_line in wanted
+                if wanted_line["line"] in held and wanted_line["function"].rpartition(".")[2] == code.co_name
             }
             # A comprehension at such a line is looked at for how often it runs: there it is the interpreter that works.
-            inner = _MONITORING is None and any(one["line"] in held for one in wanted)
+            inner = _MONITORING is None and any(wanted_line["line"] in held for wanted_line in wanted)
             found = _Code(code, lines) if lines or inner else None
         else:
             found = None
@@ -241,13 +241,13 @@ class LineCounter:
 
     def _check_cost(self) -> None:
         """Give up the function with most events, or all, where counting takes too much of the time."""
-        counted = [one for one in list(self._codes.values()) if one is not None]
-        lines = sum(one.events * one.cost for one in counted)
+        counted = [code for code in list(self._codes.values()) if code is not None]
+        lines = sum(code.events * code.cost for code in counted)
         calls = self._calls * CALL
         cheap = lines + calls <= FREE + MAX_COUNTING_SHARE * (perf_counter() - self._begun)
         if cheap and self._import_calls * CALL <= IMPORTS:
             return
-        most = max(counted, key=lambda one: one.events * one.cost, default=None)
+        most = max(counted, key=lambda code: code.events * code.cost, default=None)
         if most is None or calls > lines or _MONITORING is None:
             self._ended = ENDED
             self.stop()
@@ -264,7 +264,7 @@ class LineCounter:
     # ------------------------------------------------------------ sys.settrace
 
     def _trace_call(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002
-        """Return the interpreter calls a function: its lines are asked for if it is a wanted one."""
+        """Return the interpreter calls a function: its lines are requested if the function is wanted."""
         if not self._on:
             return None
         code = frame.f_code
@@ -309,7 +309,7 @@ class LineCounter:
 
     def _start_monitoring(self, monitoring: Any) -> None:
         self._ident = get_ident()
-        self._tool = next((one for one in _TOOLS if monitoring.get_tool(one) is None), None)
+        self._tool = next((tool for tool in _TOOLS if monitoring.get_tool(tool) is None), None)
         if self._tool is None:
             self._on = self._counts = False
             self._ended = ELSEWHERE

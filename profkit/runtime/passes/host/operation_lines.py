@@ -4,7 +4,7 @@ Beside them torch writes each operation with the shapes of its inputs (`emit_nvt
 is. Both begin when torch initialises CUDA, and end once the program has long repeated itself.
 
 A mode for calls of torch's Python functions does it, not one for dispatched operations: what it sees is what the line
-calls, backward passes and what lies below it run as always, and kernels are told by when they were launched. The
+calls, backward passes and what lies below it run as always, and kernels are matched by the time of their launch. The
 mode is the lowest on the stack, so that whoever enters and leaves another one finds the stack as it should be.
 torch.compile would look into it, and a profiler of the workload's own allows no other: before either begins it is gone.
 """
@@ -61,14 +61,14 @@ class OperationLines:
         self._foreign: dict[CodeType, bool] = {}
         self._torch_folder = ""
         self._reason: str | None = None
-        self._said = ""
+        self._error = ""
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
         self._memory, self._compiler = DeviceMemory(is_foreign), CompilerLog()
         self._padding = PaddedColumns()
         self._checks: list[list[object]] = []  # switches for debugging that are on: name and line
         self._checking: list[object] | None = None  # where the program let autograd look for NaN,
-        self._check_looks = self._checked = 0  # how often it was asked whether it does, and how often it did
+        self._check_looks = self._checked = 0  # how often that was checked, and how often it did
 
     # ------------------------------------------------------------ beginning and end
 
@@ -94,7 +94,7 @@ class OperationLines:
             calls=self._calls,
             lines=len(self._texts),
             reason=self._reason,
-            said=self._said,
+            said=self._error,
             memory=self._memory.end(),
             held=self._memory.course,
             full=self._memory.when_full[:MAX_ROWS],
@@ -211,7 +211,7 @@ class OperationLines:
                 _remove_mode(sys.modules["torch"], self._mode)
 
     def _fail(self, error: Exception) -> None:
-        self._said = self._said or f"{type(error).__name__}: {error}"[:300]
+        self._error = self._error or f"{type(error).__name__}: {error}"[:300]
         self._stop(RAISED)
 
     def _forget(self) -> None:

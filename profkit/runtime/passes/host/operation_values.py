@@ -1,6 +1,6 @@
 """What a call of torch is given that the shapes of its tensors do not tell, as text for the range around the call.
 
-Of a convolution how its windows lie, and whose gradients will be asked for; of attention whether a query sees only
+Of a convolution how its windows lie, and whose gradients are needed; of attention whether a query sees only
 the keys before it. The names of the values are those of the arguments of ATen's operations.
 
 Of matrices of whole numbers on their way to the device it is counted how many of their last columns are padding.
@@ -57,7 +57,7 @@ def _same(given: Mapping[str, Any], dilation: Sequence[int] | None) -> list[int]
     if given["padding"] == "valid":
         return [0] * len(kernel)
     whole = [step * (size - 1) for step, size in zip(dilation or (), kernel, strict=True)]
-    return [one // 2 for one in whole] if not any(one % 2 for one in whole) else None
+    return [padding // 2 for padding in whole] if not any(padding % 2 for padding in whole) else None
 
 
 def _attention(_: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, object]:

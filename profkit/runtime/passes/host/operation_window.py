@@ -25,14 +25,14 @@ MAX_CALLS = 1500  # in the window: to read some ten thousand events takes half a
 def unsampled() -> Iterator[None]:
     """Leave out what is sampled meanwhile: what the profiler takes to write is no time of the program's line."""
     switch = getattr(sys.modules[str(__package__)], "switch", None)
-    samplers = [one for one in getattr(switch, "members", ()) if hasattr(one, "paused_until")]
-    for one in samplers:
-        one.paused_until = math.inf
+    samplers = [sampler for sampler in getattr(switch, "members", ()) if hasattr(sampler, "paused_until")]
+    for sampler in samplers:
+        sampler.paused_until = math.inf
     try:
         yield
     finally:
-        for one in samplers:
-            one.paused_until = time.perf_counter()
+        for sampler in samplers:
+            sampler.paused_until = time.perf_counter()
 
 
 class OperationWindow(OperationLines):
@@ -60,9 +60,9 @@ class OperationWindow(OperationLines):
         annotation = torch.autograd.profiler.record_function
 
         def push(text: str) -> None:
-            one = annotation(text)
-            one.__enter__()
-            self._annotations.append(one)
+            entered = annotation(text)
+            entered.__enter__()
+            self._annotations.append(entered)
 
         def pop() -> None:
             self._annotations.pop().__exit__(None, None, None)

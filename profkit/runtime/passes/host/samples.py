@@ -79,12 +79,12 @@ TO_LET_GO = 2e-5  # seconds that we sleep, for the program to take the lock
 # Threads that compete and give the lock away often, by GIVEN of what they compute (of ENOUGH seconds), change places as
 # often by themselves: a sample that asks sooner than they do costs them little, and is met less at that call.
 GIVEN, ENOUGH, TURN_SWITCH = 0.1, 0.1, 1e-3
-IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits for, which takes 10 µs
-# Of the time: one that ran more is not asked. To ask reads a file, for which the lock is given away three times, and
+IDLE = 0.1  # of the time: for a main thread that ran less, what it waits for is read, which takes 10 µs
+# Of the time: for one that ran more it is not. That reads a file, for which the lock is given away three times, and
 # takes a third of what a sample costs.
 BUSY = 0.95
 SETTLED = 0.1  # seconds: a process that ends sooner is not worth what `SystemCalls` takes
-LONGEST_GAP = 1.0  # seconds whose moments are told apart
+LONGEST_GAP = 1.0  # seconds whose moments are distinguished
 FLUSH_PAUSE, FLUSH_SHARE = 0.3, 0.02  # seconds, and share of the time so far, between two writes
 # Before 3.12 the garbage collector begins wherever an object is made, also within `f_back` and `f_locals` of another
 # thread's frame. What runs then may hand over the interpreter's lock: that thread leaves the frame, what is made refers
@@ -751,13 +751,13 @@ class StackSampler:
         caches = cache_uses(lambda file: not _is_installed(file) and not is_own(file))
         return [
             [
-                one.number,
+                function.number,
                 seen.looks,
                 -1 if seen.arguments is None else len(seen.arguments),
-                {**seen.types, **caches.get(id(one.code), {})},
+                {**seen.types, **caches.get(id(function.code), {})},
             ]
-            for one in self._functions.values()
-            if (seen := one.values) is not None and (seen.looks or seen.types)
+            for function in self._functions.values()
+            if (seen := function.values) is not None and (seen.looks or seen.types)
         ]
 
 

@@ -27,7 +27,7 @@ KINDS = {
     "simulation-window": ("simulation_window", "SimulationWindow"),
 }
 
-_PATIENCE = 0.5  # seconds for the main thread to come to where it can be asked
+_PATIENCE = 0.5  # seconds for the main thread to come to where it can be interrupted
 
 
 class Instrument(Protocol):
@@ -62,7 +62,7 @@ class HostSession:
         self._ctypes: Any = importlib.import_module("ctypes") if longest is not None else None
         self._pid = os.getpid()
         self._state = "running"
-        self._one = _thread.allocate_lock()
+        self._finish_lock = _thread.allocate_lock()
         self._ended_by: int | None = None
         os.register_at_fork(after_in_child=self._forget)
 
@@ -102,7 +102,7 @@ class HostSession:
 
     def finish(self, early: float | None = None) -> None:
         """Write the result, once, in the first process. `early`: after so long, the program is not at its end yet."""
-        if os.getpid() != self._pid or not self._one.acquire(False):
+        if os.getpid() != self._pid or not self._finish_lock.acquire(False):
             return
         self._state = "finishing"
         try:
@@ -235,8 +235,8 @@ def prepare(arguments: list[str]) -> HostSession:
     return HostSession(instrument, words, _longest())
 
 
-def told(name: str) -> Any:
-    """Return what the plan says of this, as plain data; None where it says nothing."""
+def directive(name: str) -> Any:
+    """Return an entry of the plan's directive, as plain data; None where it has none of that name."""
     try:
         return json.loads(os.environ.get("PROFKIT_DIRECTIVE", "{}")).get(name)
     except (ValueError, AttributeError):
@@ -245,5 +245,5 @@ def told(name: str) -> Any:
 
 def _longest() -> float | None:
     """Return how long the plan lets the instrument look, in seconds."""
-    longest = told("longest")
+    longest = directive("longest")
     return float(longest) if isinstance(longest, (int, float)) and longest > 0 else None

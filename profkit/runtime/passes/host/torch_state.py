@@ -1,6 +1,6 @@
 """What torch knows of the device's memory: lines whose tensors stay there, and what held it when it was full.
 
-The allocator keeps the stack of what is allocated now. While there is more at each look, it is asked for these: in the
+The allocator keeps the stack of what is allocated now. While there is more at each look, it is read: in the
 program's own thread, since the answer may import parts of torch.
 """
 
@@ -91,7 +91,7 @@ class DeviceMemory:
             steady = all(after[1] > before[1] for before, after in itertools.pairwise(seen))
             if len(seen) >= LOOKS and growth >= MIN_GROWTH_BYTES and steady:
                 rows.append((growth, [*line, len(seen), first[0], first[1], last[0], last[1], last[2]]))
-        return [row for _, row in sorted(rows, key=lambda one: -one[0])][:MAX_ROWS]
+        return [row for _, row in sorted(rows, key=lambda row: -row[0])][:MAX_ROWS]
 
     def _note_held(self, now: float) -> None:
         """Record how much the allocator holds; in a long run half as many looks are enough."""
@@ -145,7 +145,7 @@ class DeviceMemory:
                 address += block["size"]  # blocks of a segment follow each other
         return held
 
-    def _ran_out(self, _device: int, asked: int, _limit: int, _free: int) -> None:
+    def _ran_out(self, _device: int, requested: int, _limit: int, _free: int) -> None:
         """Record what is held when torch runs out of memory; called before torch raises, so the last time counts."""
         with suppress(Exception):
             reserved = self._torch.cuda.memory_reserved()

@@ -27,8 +27,8 @@ _PLAIN = (int, float, str, bytes, bool, type(None), type)
 _FUNCTION = type(lambda: None)
 _CODE = type((lambda: None).__code__)
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
-# modules whose types say something
-_TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections", "xml", "lxml", "bs4")
+# modules whose types are reported
+_NAMED_MODULES = ("numpy", "torch", "pandas", "polars", "re", "collections", "xml", "lxml", "bs4")
 ARRAY, OBJECTS, INTEGERS = "numpy.ndarray", "numpy.ndarray of objects", "numpy.ndarray of integers"
 HALVES, LONG_DOUBLES = "numpy.ndarray of float16", "numpy.ndarray of longdouble"
 TOKENS = "torch.Tensor of integers"
@@ -53,7 +53,7 @@ _KEEPABLE = {
     "split": ("/shlex.py",), "translate": ("/fnmatch.py",), "dedent": ("/textwrap.py",),
 }  # fmt: skip
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
-_LONGEST = 1000  # signs of a text that is told apart by its content
+_LONGEST = 1000  # signs of a text that is distinguished by its content
 _TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
 _RELATIVE = sys.version_info >= (3, 11)  # their targets
 
@@ -67,7 +67,7 @@ class FunctionValues:
         self.looks = self.outer = 0  # at the innermost frame of the program, and at the one that called it
         self.last: tuple[int, int] | None = None  # frame and arguments of the call before
         self.times: dict[int, int] = {}  # how often each of its arguments was met, of a library's function
-        self.arguments: set[int] | None = set()  # None: some cannot be told apart
+        self.arguments: set[int] | None = set()  # None: some cannot be distinguished
         # Name -> type, most elements, and how many it had at first, which is -1 once it had fewer than before.
         self.types: dict[str, list[Any]] = {}
 
@@ -143,37 +143,37 @@ class FunctionValues:
     def _note(self, name: str, value: object) -> None:
         kind = type(value)
         if kind in _SIZED:
-            told, length = kind.__name__, len(value)  # type: ignore[arg-type]
+            type_name, length = kind.__name__, len(value)  # type: ignore[arg-type]
         else:
             module = str(kind.__module__).partition(".")[0]
-            if module not in _TOLD:
+            if module not in _NAMED_MODULES:
                 return
-            told, length = f"{module}.{kind.__name__}", -1
-            if told == "collections.deque":
+            type_name, length = f"{module}.{kind.__name__}", -1
+            if type_name == "collections.deque":
                 length = len(value)  # type: ignore[arg-type]
-            elif told == "re.Pattern":
+            elif type_name == "re.Pattern":
                 length = _alternatives_of(value)
-            elif told == ARRAY:
-                told, length = _array_type(value), value.size  # type: ignore[attr-defined]
+            elif type_name == ARRAY:
+                type_name, length = _array_type(value), value.size  # type: ignore[attr-defined]
                 share = _denormal_share(value)
                 if share:
                     self._keep(name + DENORMAL, "numbers", share)
-            elif told == "torch.Tensor" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
+            elif type_name == "torch.Tensor" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
                 length = value.numel()  # type: ignore[attr-defined]
-                told = told if value.dtype.is_floating_point else TOKENS  # type: ignore[attr-defined]
-        self._keep(name, told, length)
+                type_name = type_name if value.dtype.is_floating_point else TOKENS  # type: ignore[attr-defined]
+        self._keep(name, type_name, length)
 
-    def _keep(self, name: str, told: str, length: int) -> None:
+    def _keep(self, name: str, type_name: str, length: int) -> None:
         before = self.types.get(name)
-        if before is not None and before[0] == told:
+        if before is not None and before[0] == type_name:
             before[2] = before[2] if length >= before[1] else -1
             before[1] = max(length, before[1])
         elif before is not None or len(self.types) < MAX_NAMES:
-            self.types[name] = [told, length, length]
+            self.types[name] = [type_name, length, length]
 
 
 def _array_type(array: Any) -> str:
-    """Return how an array is told: its type, and of numbers that are slow what they are."""
+    """Return how an array is reported: its type, and of numbers that are slow what they are."""
     kind = array.dtype
     if kind.hasobject:
         return OBJECTS
@@ -294,9 +294,11 @@ def _variables(code: CodeType, frame: FrameType, known: dict[str, object]) -> li
         if name in known
     ]
     inner = [
-        one for one in code.co_consts if type(one) is _CODE and one.co_name.startswith("<")
+        constant
+        for constant in code.co_consts
+        if type(constant) is _CODE and constant.co_name.startswith("<")
     ]  # comprehensions
-    named = dict.fromkeys(code.co_names + sum([one.co_names for one in inner], ()))
+    named = dict.fromkeys(code.co_names + sum([constant.co_names for constant in inner], ()))
     found += [(name, frame.f_globals[name]) for name in named if name in frame.f_globals]
     if code.co_argcount and code.co_varnames[0] == "self" and "self" in known:
         try:
@@ -312,24 +314,24 @@ def _arguments(code: CodeType, known: dict[str, object]) -> int | None:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if not names or not all(name in known and _is_plain(known[name]) for name in names):
         return None
-    return hash(tuple([_told_apart(known[name]) for name in names]))
+    return hash(tuple([_identity(known[name]) for name in names]))
 
 
 _SAMPLED = 8  # elements of a list or an array that tell it apart from others
 
 
 def _sketch(value: object, depth: int = 2) -> object:
-    """Return what tells a value apart from others: all of what is plain, else type, size and a few parts.
+    """Return what distinguishes a value from others: all of what is plain, else type, size and a few parts.
 
     Of an object, what its public attributes are that no fit has set: scikit-learn ends the names of those in `_`.
     """
     kind = type(value)
     if _is_plain(value):
-        return _told_apart(value)
+        return _identity(value)
     if depth and kind in (list, tuple):
         size, step = len(value), max(1, len(value) // _SAMPLED)  # type: ignore[arg-type]
         parts = (*value[::step], *value[-1:])  # type: ignore[index]
-        return kind, size, tuple([_sketch(one, depth - 1) for one in parts])
+        return kind, size, tuple([_sketch(part, depth - 1) for part in parts])
     if f"{kind.__module__}.{kind.__name__}" == ARRAY:
         array: Any = value
         step = max(1, array.shape[0] // _SAMPLED) if array.ndim else 1
@@ -350,7 +352,7 @@ def is_keepable(code: CodeType) -> bool:
     return code.co_filename.endswith(_KEEPABLE.get(code.co_name, ())) and code.co_name in _KEEPABLE
 
 
-def _told_apart(value: object) -> object:
+def _identity(value: object) -> object:
     """Return a value, or the code of a function: another function may later lie where this one did."""
     return value.__code__ if type(value) is _FUNCTION else value
 
@@ -359,12 +361,12 @@ def _is_plain(value: object) -> bool:
     if type(value) is _FUNCTION:
         return value.__closure__ is None
     if type(value) is tuple:
-        return len(value) < 10 and all(type(one) in _PLAIN for one in value)
+        return len(value) < 10 and all(type(element) in _PLAIN for element in value)
     return type(value) in _PLAIN and not (type(value) in (str, bytes) and len(value) > _LONGEST)  # type: ignore[arg-type]
 
 
 def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[object]]]:
-    """Return how often functools' caches of the program's functions were asked: by the address of each one's code.
+    """Return how often functools' caches of the program's functions were used: by the address of each one's code.
 
     Those of modules and of classes in them. What is defined inside of a cached function belongs to it.
     """
@@ -375,19 +377,23 @@ def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[obje
         if name != "__main__" and not is_users(str(file or "<")):  # a script has lost its file at its end
             continue
         held = list(vars(module).values())
-        held += [one for each in held if type(each) is type for one in list(vars(each).values())]
-        for one in held:
-            code = getattr(getattr(one, "__wrapped__", None), "__code__", None) if type(one) is kind else None
+        held += [member for each in held if type(each) is type for member in list(vars(each).values())]
+        for member in held:
+            code = (
+                getattr(getattr(member, "__wrapped__", None), "__code__", None)
+                if type(member) is kind
+                else None
+            )
             if code is None:
                 continue
-            info = one.cache_info()
-            told: dict[str, list[object]] = {
+            info = member.cache_info()
+            uses: dict[str, list[object]] = {
                 CACHE_HITS: ["int", info.hits, -1],
                 CACHE_MISSES: ["int", info.misses, -1],
             }
             if info.maxsize and info.currsize >= info.maxsize:
-                told[CACHE_FULL] = ["int", info.maxsize, -1]
-            found |= {id(each): told for each in (code, *code.co_consts) if type(each) is type(code)}
+                uses[CACHE_FULL] = ["int", info.maxsize, -1]
+            found |= {id(each): uses for each in (code, *code.co_consts) if type(each) is type(code)}
     return found
 
 
@@ -404,7 +410,9 @@ def awaited_frames(
     task `own` while that is suspended, and tasks that were there `before` do not count.
     """
     references = list(getattr(loop_tasks, "data", ()))[:MAX_TASKS]
-    tasks = [task for task in [one() for one in references] if task is not None and not task.done()]
+    tasks = [
+        task for task in [reference() for reference in references] if task is not None and not task.done()
+    ]
     if own is not None:
         tasks = [task for task in tasks if task is own or task.get_loop() is own.get_loop()]
     pending = [task for task in tasks if task is own or task not in before]
@@ -462,16 +470,16 @@ def _holders_of_lock(others: list[list[FrameType]], running: list[list[FrameType
         lock = known.get("self")
         if sys.version_info < (3, 13):
             known.clear()
-        asked = next(
-            (one for one in reversed(frames) if not one.f_code.co_filename.endswith("locks.py")), None
+        locking = next(
+            (frame for frame in reversed(frames) if not frame.f_code.co_filename.endswith("locks.py")), None
         )
-        if type(lock).__name__ == "Lock" and asked is not None:
-            waiting.setdefault(id(lock), set()).add(asked.f_code)
+        if type(lock).__name__ == "Lock" and locking is not None:
+            waiting.setdefault(id(lock), set()).add(locking.f_code)
             counts[id(lock)] = counts.get(id(lock), 0) + 1
-    most = max(counts, key=lambda one: counts[one], default=0)
+    most = max(counts, key=lambda lock_id: counts[lock_id], default=0)
     if counts.get(most, 0) < 2:
         return []
-    return [frames for frames in running if any(one.f_code in waiting[most] for one in frames)]
+    return [frames for frames in running if any(frame.f_code in waiting[most] for frame in frames)]
 
 
 def _waits_for_lock(frames: list[FrameType]) -> bool:

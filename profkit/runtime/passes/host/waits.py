@@ -194,8 +194,10 @@ class CollectedLines:
 
 
 def follow_collector(call: Callable[[str, object], None]) -> None:
-    """Have the garbage collector say when it begins and ends; what an earlier process of ours asked for, goes."""
-    gc.callbacks[:] = [one for one in gc.callbacks if getattr(one, "__name__", "") != "_collected"]
+    """Have the garbage collector say when it begins and ends; what an earlier process of ours added is removed."""
+    gc.callbacks[:] = [
+        callback for callback in gc.callbacks if getattr(callback, "__name__", "") != "_collected"
+    ]
     gc.callbacks.append(call)
 
 
@@ -284,7 +286,7 @@ def _is_awaited(loop: Any) -> bool:
         if ready and not ready[0]._cancelled:
             return True
         now = loop.time()
-        return any(one._when <= now and not one._cancelled for one in timers) or _has_ready_file(
+        return any(timer._when <= now and not timer._cancelled for timer in timers) or _has_ready_file(
             loop._selector
         )
     except (AttributeError, IndexError, OSError, RuntimeError, ValueError):
@@ -319,7 +321,7 @@ class Stretches:
         self._begun = 0.0
         self._queued: dict[
             int, float
-        ] = {}  # by thread the seconds that it has waited for a processor, when it was asked
+        ] = {}  # by thread the seconds that it has waited for a processor, at the last look
         self._rows: list[list[Any]] = []
         self._last: dict[
             int, tuple[list[Any], float]

@@ -31,7 +31,7 @@ if sys.version_info >= (3, 10) and any(name in os.environ for name in _INSTRUMEN
     try:
         _start()  # type: ignore[no-untyped-call]
     except BaseException:
-        # the program comes first, and it was not asked whether it may fail
+        # the program comes first: an error here must not end it
         sys.modules.pop("profkit_pass_host", None)
 
 sys.path[:] = [_folder for _folder in sys.path if os.path.abspath(_folder) != _here]

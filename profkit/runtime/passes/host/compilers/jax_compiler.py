@@ -1,4 +1,4 @@
-"""What JAX compiles, by the line that asked for it, and the lines that the kernels of its programs stand for."""
+"""What JAX compiles, by the line that caused it, and the lines that the kernels of its programs stand for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .xla_modules import kernel_lines
 
 
 class JaxCompiler:
-    """Counts what JAX compiles, by the line of the program that asked for it."""
+    """Counts what JAX compiles, by the line of the program that caused it."""
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -50,7 +50,7 @@ class JaxCompiler:
     def finish(self) -> None:
         """Write, as the process ends, the lines that caused recompilations, and the lines of the kernels."""
         again = [(key, found) for key, found in self._compiled.items() if len(found) > 1]
-        again.sort(key=lambda one: -sum(one[1]))
+        again.sort(key=lambda item: -sum(item[1]))
         rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MAX_ROWS]]
         if rows or self._kernels:
             add_to_file(self._out, jax=rows, kernels=self._kernels)

@@ -30,7 +30,7 @@ class CompilerLog(logging.Handler):
         self._again: dict[tuple[str, int, str], list[object]] = {}  # first reason, and how often
 
     def listen(self) -> None:
-        """Hear what is said from here on; torch's own handlers are asked nothing more than before."""
+        """Receive the messages from here on; torch's own handlers get no more than before."""
         with suppress(Exception):  # what is not enabled there is not even written
             sys.modules["torch._logging._internal"].log_state.enable_artifact("recompiles")
         for name in COMPILE_LOGS:
@@ -68,5 +68,5 @@ class CompilerLog(logging.Handler):
 
     def breaks(self) -> list[list[object]]:
         """Return file, line, reason, whether the whole function was left, and its compilations up to there."""
-        ranked = sorted(self._breaks.items(), key=lambda one: -one[1])
+        ranked = sorted(self._breaks.items(), key=lambda item: -item[1])
         return [[*key, count] for key, count in ranked][:MAX_ROWS]

@@ -138,7 +138,7 @@ class KernelVariants:
     def rows(self) -> list[list[object]]:
         """Return file, line, function, kernel with what differs, how often it was compiled again, and seconds each."""
         again = [(place, found) for place, found in self._compiled.items() if len(found) > 1]
-        again.sort(key=lambda one: -sum(seconds for seconds, _ in one[1]))
+        again.sort(key=lambda item: -sum(seconds for seconds, _ in item[1]))
         return [
             [
                 *place[:3],
@@ -158,16 +158,16 @@ MAX_NAMES = 3
 def _differing(constants: list[dict[str, object]]) -> str:
     """Return the names of the constants that a kernel was compiled with several values of, as part of a sentence."""
     values: dict[str, set[str]] = {}
-    for one in constants:
-        for name, value in one.items():
+    for variant in constants:
+        for name, value in variant.items():
             values.setdefault(name, set()).add(repr(value)[:200])
     names = sorted(
         (name for name in values if len(values[name]) > 1), key=lambda name: (-len(values[name]), name)
     )
     if not names:
         return "for arguments of other types, or that 16 divides or does not"
-    told = ", ".join(f"{name} with {len(values[name])} values" for name in names[:MAX_NAMES])
-    return f"whose constants differ: {told}"
+    several = ", ".join(f"{name} with {len(values[name])} values" for name in names[:MAX_NAMES])
+    return f"whose constants differ: {several}"
 
 
 # ------------------------------------------------------------ products whose operands were widened

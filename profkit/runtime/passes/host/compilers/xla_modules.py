@@ -40,7 +40,7 @@ def kernel_rows(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> d
 
     texts = list(_module_texts(programs))
     rows = {"kernels": _lines_of_kernels(texts, is_foreign), "schedule": []}
-    with suppress(Exception):  # a text of another version: lines are told without it
+    with suppress(Exception):  # a text of another version: lines are written without it
         rows["schedule"] = schedule_rows(texts, is_foreign)
     return rows
 
@@ -121,8 +121,8 @@ def operations_of_module(text: str, foreign: Callable[[str], bool]) -> Iterator[
             whole = computations.get(called[1], "") if called is not None else ""
             lines = Counter(lines_in(whole, line_of)) or Counter(lines_in(found[0], line_of))
             # `dot_general` of `jit(loss)/transpose(jvp())/dot_general`; what is no name of an operation is left out
-            last = (one.rpartition("/")[2] for one in _NAME.findall(whole) or _NAME.findall(found[0]))
-            names = [one for one in dict.fromkeys(last) if one and "(" not in one]
+            last = (path.rpartition("/")[2] for path in _NAME.findall(whole) or _NAME.findall(found[0]))
+            names = [name_ for name_ in dict.fromkeys(last) if name_ and "(" not in name_]
             shown = _PRODUCTS.get(found[2]) or ", ".join(names[:_FUSED]) or found[2]
             if lines:
                 yield [*lines.most_common(1)[0][0], found[1], shown]

@@ -1,6 +1,6 @@
 """What a program of XLA launches, in the order of its schedule, by the text of its module.
 
-XLA runs a program of several kernels as a CUDA graph: a trace tells one instruction for all of them. The schedule tells
+XLA runs a program of several kernels as a CUDA graph: a trace has one instruction for all of them. The schedule shows
 which one each is: a fusion's kernel has its name (or that of another fusion that computes the same), what a library
 launches lies between two of these. From types and shapes follows the least that each needs.
 """
@@ -37,7 +37,7 @@ _ARRAY = re.compile(r"\b([a-z]\w*)\[([^\]]*)\]")
 _OPERAND = re.compile(r"%([\w.-]+)")
 _OPENS = re.compile(r"^(ENTRY )?%([\w.-]+) \(")
 _CALLED = re.compile(r"(?:calls|to_apply|body)=%([\w.-]+)")
-_SAID = re.compile(r",? *(?:metadata|backend_config|frontend_attributes)=\{.*$")
+_ATTRIBUTES = re.compile(r",? *(?:metadata|backend_config|frontend_attributes)=\{.*$")
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*$")
 _DEDUPLICATED = re.compile(r'deduplicated_name="([^"]*)"')
@@ -116,13 +116,13 @@ def arrays_of(text: str) -> list[XlaArray]:
 
 
 def _array(type_: str, sizes: Sequence[str]) -> XlaArray:
-    if len(sizes) > MAX_DIMENSIONS or not all(one.isdecimal() and len(one) <= MAX_DIGITS for one in sizes):
+    if len(sizes) > MAX_DIMENSIONS or not all(size.isdecimal() and len(size) <= MAX_DIGITS for size in sizes):
         return XlaArray("", ())
     return XlaArray(type_, tuple(map(int, sizes)))
 
 
 class ModuleText:
-    """The computations of one module; each is read when it is asked for."""
+    """The computations of one module; each is read when it is needed."""
 
     def __init__(self, text: str) -> None:
         self._bodies: dict[str, list[str]] = {}
@@ -148,7 +148,9 @@ class ModuleText:
         """Return the instructions of a computation, in order; empty if there is none of that name."""
         if name not in self._read:
             read = (_instruction(line) for line in self._bodies.get(name, ()))
-            self._read[name] = {one.name: one for one in read if one is not None}
+            self._read[name] = {
+                instruction.name: instruction for instruction in read if instruction is not None
+            }
         return self._read[name]
 
 
@@ -205,10 +207,10 @@ class ScheduledLaunch:
 
     def row(self) -> list[object]:
         """Return what stands in the file: text and counts alone; what is not known is an empty text."""
-        work = ("" if one is None else one for one in (self.flop, self.bytes))
-        told = self.runs, self.group, self.operation, int(self.backward), self.type, self.unit, *work
+        work = ("" if amount is None else amount for amount in (self.flop, self.bytes))
+        columns = self.runs, self.group, self.operation, int(self.backward), self.type, self.unit, *work
         name = self.instruction.name if self.instruction is not None else ""
-        return [self.kernel, *told, self.loop, self.times, name]
+        return [self.kernel, *columns, self.loop, self.times, name]
 
 
 @dataclass
@@ -223,65 +225,69 @@ class _Launches:
     def take(self, name: str, *, loop: int = 0, times: int = 1, depth: int = 0) -> None:
         """Add what a computation launches."""
         body = self.text.computation(name)
-        for one in body.values():
-            if one.opcode in _NO_KERNEL or len(self.rows) > MAX_INSTRUCTIONS:
+        for instruction in body.values():
+            if instruction.opcode in _NO_KERNEL or len(self.rows) > MAX_INSTRUCTIONS:
                 continue
-            called = _CALLED.search(one.rest)
-            if one.opcode == "call" and called is not None and depth < MAX_CALL_DEPTH:
+            called = _CALLED.search(instruction.rest)
+            if instruction.opcode == "call" and called is not None and depth < MAX_CALL_DEPTH:
                 self.take(called[1], loop=loop, times=times, depth=depth + 1)
                 continue
-            inner = re.search(r"body=%([\w.-]+)", one.rest) if one.opcode == "while" else None
+            inner = re.search(r"body=%([\w.-]+)", instruction.rest) if instruction.opcode == "while" else None
             if inner is not None and not loop:
-                trips = _TRIPS.search(one.rest)
+                trips = _TRIPS.search(instruction.rest)
                 self.loops += 1
                 self.take(inner[1], loop=self.loops, times=int(trips[1]) if trips else 0, depth=depth + 1)
                 continue
-            made = self._launch(one, body)
-            made.loop, made.times, made.instruction = loop, times, one
+            made = self._launch(instruction, body)
+            made.loop, made.times, made.instruction = loop, times, instruction
             self.rows.append(made)
 
-    def _launch(self, one: XlaInstruction, body: Computation) -> ScheduledLaunch:
-        if one.opcode == "fusion":
-            return self._fusion(one, body)
-        target = _TARGET.search(one.rest) if one.opcode == "custom-call" else None
+    def _launch(self, instruction: XlaInstruction, body: Computation) -> ScheduledLaunch:
+        if instruction.opcode == "fusion":
+            return self._fusion(instruction, body)
+        target = _TARGET.search(instruction.rest) if instruction.opcode == "custom-call" else None
         if target is not None and target[1].startswith("__cublas"):
-            return _library_product(one, body)
-        if _COLLECTIVE.match(one.opcode):
-            shown = [array for name in one.inputs if name in body for array in body[name].arrays]
+            return _library_product(instruction, body)
+        if _COLLECTIVE.match(instruction.opcode):
+            shown = [array for name in instruction.inputs if name in body for array in body[name].arrays]
             return ScheduledLaunch(
                 "",
                 "nccl",
-                operation=_shown(one.operation or one.opcode, shown),
-                backward=one.backward,
+                operation=_shown(instruction.operation or instruction.opcode, shown),
+                backward=instruction.backward,
             )
-        return ScheduledLaunch("", "?", operation=one.operation)
+        return ScheduledLaunch("", "?", operation=instruction.operation)
 
-    def _fusion(self, one: XlaInstruction, body: Computation) -> ScheduledLaunch:
-        called = re.search(r"calls=%([\w.-]+)", one.rest)
+    def _fusion(self, instruction: XlaInstruction, body: Computation) -> ScheduledLaunch:
+        called = re.search(r"calls=%([\w.-]+)", instruction.rest)
         inside = self.text.computation(called[1]) if called is not None else {}
-        read = _read_arrays(one.inputs, body)
-        made = ScheduledLaunch(re.sub(r"[.-]", "_", one.name), "xla", self._group(one, inside, read))
-        made.backward = one.backward
+        read = _read_arrays(instruction.inputs, body)
+        made = ScheduledLaunch(
+            re.sub(r"[.-]", "_", instruction.name), "xla", self._group(instruction, inside, read)
+        )
+        made.backward = instruction.backward
         products = [inner for inner in inside.values() if inner.opcode == "dot"]
         partial = any(inner.opcode in _PARTIAL for inner in inside.values())
-        made.bytes = None if partial else _sum_of(read, one.arrays)
+        made.bytes = None if partial else _sum_of(read, instruction.arrays)
         if len(products) == 1:
             _add_product(made, products[0], inside)
             return made
         if products:
             made.bytes = None
-            made.operation = _shown(_PRODUCT, one.arrays)
+            made.operation = _shown(_PRODUCT, instruction.arrays)
             return made
         # of what is only read in part no shape of a result tells how much
         largest = max(
-            one.arrays if partial else (*read, *one.arrays), key=lambda array: prod(array.shape), default=None
+            instruction.arrays if partial else (*read, *instruction.arrays),
+            key=lambda array: prod(array.shape),
+            default=None,
         )
-        made.operation = _shown(_names_of(one, inside), [largest] if largest is not None else [])
+        made.operation = _shown(_names_of(instruction, inside), [largest] if largest is not None else [])
         made.type = _TYPES.get(largest.type, (0, ""))[1] if largest is not None else ""
         made.unit = "memory" if made.bytes is not None else ""
         return made
 
-    def _group(self, one: XlaInstruction, inside: Computation, read: Sequence[XlaArray]) -> int:
+    def _group(self, instruction: XlaInstruction, inside: Computation, read: Sequence[XlaArray]) -> int:
         """Return the number of all that compute the same."""
         numbers = {name: number for number, name in enumerate(inside)}
         alike = tuple(
@@ -289,12 +295,12 @@ class _Launches:
                 inner.opcode,
                 inner.type,
                 tuple(numbers.get(name, -1) for name in inner.inputs) or inner.operands,
-                _OPERAND.sub("%", _SAID.sub("", inner.rest)),
+                _OPERAND.sub("%", _ATTRIBUTES.sub("", inner.rest)),
             )
             for inner in inside.values()
         )
-        named = _DEDUPLICATED.search(one.rest)
-        keys: list[object] = [(one.type, tuple(read), hash(alike))]
+        named = _DEDUPLICATED.search(instruction.rest)
+        keys: list[object] = [(instruction.type, tuple(read), hash(alike))]
         keys += [named[1]] if named is not None else []
         number = next((self._groups[key] for key in keys if key in self._groups), len(self._groups) + 1)
         for key in keys:
@@ -308,10 +314,10 @@ def _read_arrays(names: Sequence[str], body: Computation) -> list[XlaArray]:
     for name in names:
         origin, known = name, body.get(name)
         for _ in range(MAX_CALL_DEPTH):
-            one = body.get(origin)
-            if one is None or one.opcode != "bitcast" or not one.inputs:
+            before = body.get(origin)
+            if before is None or before.opcode != "bitcast" or not before.inputs:
                 break
-            origin = one.inputs[0]
+            origin = before.inputs[0]
         source = body.get(origin)
         if source is not None and source.opcode == "get-tuple-element":
             origin = f"{source.operands}{source.rest.partition('metadata')[0]}"
@@ -326,31 +332,33 @@ def _sum_of(*parts: Sequence[XlaArray]) -> float | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def _names_of(one: XlaInstruction, inside: Computation) -> str:
+def _names_of(instruction: XlaInstruction, inside: Computation) -> str:
     """Return how JAX calls what a fusion computes: of each result the operation that it is made by."""
     root = next((inner for inner in inside.values() if inner.root), None)
     made = (
         [inside.get(name) for name in root.inputs] if root is not None and root.opcode == "tuple" else [root]
     )
     names = [_name_before(inner, inside) for inner in made if inner is not None]
-    names = [name for name in dict.fromkeys(names) if name] or [one.operation]
-    return ", ".join(names[:_SHOWN_NAMES]) or one.opcode
+    names = [name for name in dict.fromkeys(names) if name] or [instruction.operation]
+    return ", ".join(names[:_SHOWN_NAMES]) or instruction.opcode
 
 
-def _name_before(one: XlaInstruction, inside: Computation) -> str:
+def _name_before(instruction: XlaInstruction, inside: Computation) -> str:
     """Return an operation's name; of what only has another shape that of what it is a shape of.
 
     What is made for a product may have the product's name, and is none.
     """
     for _ in range(MAX_CALL_DEPTH):
-        if one.operation and one.opcode != "bitcast":
-            return one.operation if one.operation not in _PRODUCTS else one.opcode
+        if instruction.operation and instruction.opcode != "bitcast":
+            return instruction.operation if instruction.operation not in _PRODUCTS else instruction.opcode
         before = (
-            inside.get(one.inputs[0]) if one.opcode in ("bitcast", "copy", "convert") and one.inputs else None
+            inside.get(instruction.inputs[0])
+            if instruction.opcode in ("bitcast", "copy", "convert") and instruction.inputs
+            else None
         )
         if before is None:
-            return "" if one.opcode in ("parameter", "bitcast") else one.opcode
-        one = before
+            return "" if instruction.opcode in ("parameter", "bitcast") else instruction.opcode
+        instruction = before
     return ""
 
 
@@ -365,27 +373,28 @@ def _shown(name: str, arrays: Sequence[XlaArray]) -> str:
 # ------------------------------------------------------------ products
 
 
-def _library_product(one: XlaInstruction, body: Computation) -> ScheduledLaunch:
+def _library_product(product: XlaInstruction, body: Computation) -> ScheduledLaunch:
     """Return a product of cuBLAS: its second result is memory that the library works in, and counts for nothing."""
-    made = ScheduledLaunch("", "cublas", backward=one.backward, operation=_PRODUCT)
-    results = one.arrays
+    made = ScheduledLaunch("", "cublas", backward=product.backward, operation=_PRODUCT)
+    results = product.arrays
     workspace = len(results) > 1 and results[-1].type in ("s8", "u8") and len(results[-1].shape) == 1
-    made.bytes = _sum_of(_read_arrays(one.inputs, body), results[:-1] if workspace else results)
-    _add_product(made, one, body)
+    made.bytes = _sum_of(_read_arrays(product.inputs, body), results[:-1] if workspace else results)
+    _add_product(made, product, body)
     return made
 
 
-def _add_product(made: ScheduledLaunch, one: XlaInstruction, body: Computation) -> None:
-    """Add FLOP, type and shapes of a product of matrices, rows by columns; nothing where its text does not tell."""
-    sides = [body[name].arrays for name in one.inputs[:2] if name in body]
-    told = {
-        name: [int(n) for n in re.findall(r"\d+", numbers)] for name, numbers in _DIMENSIONS.findall(one.rest)
+def _add_product(made: ScheduledLaunch, product: XlaInstruction, body: Computation) -> None:
+    """Add FLOP, type and shapes of a product of matrices, rows by columns; nothing where the text lacks them."""
+    sides = [body[name].arrays for name in product.inputs[:2] if name in body]
+    dimensions = {
+        name: [int(n) for n in re.findall(r"\d+", numbers)]
+        for name, numbers in _DIMENSIONS.findall(product.rest)
     }
     made.operation = _PRODUCT
-    if len(sides) != 2 or any(len(side) != 1 for side in sides) or "lhs_contracting_dim" not in told:
+    if len(sides) != 2 or any(len(side) != 1 for side in sides) or "lhs_contracting_dim" not in dimensions:
         made.bytes = None
         return
-    parts = [_split(side[0], told, name) for side, name in zip(sides, ("lhs", "rhs"), strict=True)]
+    parts = [_split(side[0], dimensions, name) for side, name in zip(sides, ("lhs", "rhs"), strict=True)]
     if None in parts:
         made.bytes = None
         return
@@ -393,28 +402,28 @@ def _add_product(made: ScheduledLaunch, one: XlaInstruction, body: Computation) 
     made.flop = 2.0 * batches * rows * columns * inner
     lead = f"{batches}," if batches > 1 else ""
     made.operation = f"{_PRODUCT} [{lead}{rows},{inner}] x [{lead}{inner},{columns}]"
-    made.type, made.unit = _operand_type(sides[0][0], sides[1][0], one)
+    made.type, made.unit = _operand_type(sides[0][0], sides[1][0], product)
 
 
-def _split(side: XlaArray, told: Mapping[str, list[int]], name: str) -> tuple[int, int, int] | None:
+def _split(side: XlaArray, dimensions: Mapping[str, list[int]], name: str) -> tuple[int, int, int] | None:
     """Return how many batches, free and summed elements a side of a product has."""
-    batch, inner = told.get(f"{name}_batch_dim", []), told.get(f"{name}_contracting_dim", [])
+    batch, inner = dimensions.get(f"{name}_batch_dim", []), dimensions.get(f"{name}_contracting_dim", [])
     if any(at >= len(side.shape) for at in (*batch, *inner)):
         return None
     free = [size for at, size in enumerate(side.shape) if at not in (*batch, *inner)]
     return prod(side.shape[at] for at in batch), prod(free), prod(side.shape[at] for at in inner)
 
 
-def _operand_type(left: XlaArray, right: XlaArray, one: XlaInstruction) -> tuple[str, str]:
+def _operand_type(left: XlaArray, right: XlaArray, product: XlaInstruction) -> tuple[str, str]:
     """Return the type of a product's operands, and what it runs on.
 
-    FP32 is rounded to TF32 unless the program asked for more (jax.default_matmul_precision).
+    FP32 is rounded to TF32 unless the program requested more (jax.default_matmul_precision).
     """
     type_ = _TYPES.get(left.type, (0, ""))[1] if left.type == right.type else ""
     if type_ in ("fp16", "bf16", "fp8"):
         return type_, "tensor"
     exact = re.search(
-        r"HIGHEST|HIGH\b|operand_precision=\{h|dot_(?:bf16|f32)|ALG_DOT_(?!TF32_TF32_F32\b)", one.rest
+        r"HIGHEST|HIGH\b|operand_precision=\{h|dot_(?:bf16|f32)|ALG_DOT_(?!TF32_TF32_F32\b)", product.rest
     )
     return ("tf32", "tensor") if type_ == "fp32" and exact is None else (type_, "fma" if type_ else "")
 
@@ -444,15 +453,17 @@ def schedule_of_module(text: str, foreign: Callable[[str], bool]) -> list[list[o
     launches = _Launches(module)
     launches.take(module.entry)
     line_of = frame_lines(text, foreign)
-    return [[*_place(one.instruction, module, line_of), *one.row()] for one in launches.rows]
+    return [[*_place(launch.instruction, module, line_of), *launch.row()] for launch in launches.rows]
 
 
-def _place(one: XlaInstruction | None, module: ModuleText, line_of: Mapping[int, ProgramLine]) -> ProgramLine:
+def _place(
+    instruction: XlaInstruction | None, module: ModuleText, line_of: Mapping[int, ProgramLine]
+) -> ProgramLine:
     """Return the line of an instruction, or the one that most of what it calls is written at; else no file."""
-    if one is None:
+    if instruction is None:
         return "", 0, ""
-    lines = Counter(lines_in(one.rest, line_of))
-    called = _CALLED.search(one.rest)
+    lines = Counter(lines_in(instruction.rest, line_of))
+    called = _CALLED.search(instruction.rest)
     if not lines and called is not None:
         lines = Counter(lines_in(module.text_of(called[1]), line_of))
     return lines.most_common(1)[0][0] if lines else ("", 0, "")
