@@ -127,7 +127,7 @@ def _without(point: GridPoint, axis: str) -> GridPoint:
 
 
 def _is_everywhere(name: str, timed: Mapping[GridPoint, Mapping[str, CaseResult]]) -> bool:
-    """Return whether it was timed in every operation, direction and dtype in which anybody was."""
+    """Return whether it was timed in every operation, direction and dtype in which any was."""
     groups = {(point.operation, point.direction, point.dtype) for point in timed}
     own = {(p.operation, p.direction, p.dtype) for p, results in timed.items() if name in results}
     return bool(own) and own == groups

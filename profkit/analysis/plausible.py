@@ -1,6 +1,6 @@
 """What cannot be in a report or a run, whoever wrote it: parts above their whole, windows of decades, counts below 0.
 
-A file that holds such a thing is refused: nobody can tell which of its numbers is the wrong one. What may be a fault of
+A file that holds such a thing is refused: which of its numbers is wrong cannot be known. What may be a fault of
 one value alone is marked instead, and decides nothing: `doubt_impossible` for readings, `derive` for counters.
 """
 

@@ -1,8 +1,8 @@
 """A sweep's results: one record for each case, who wins where and by how much, which cases are wrong. Pure functions.
 
-Speed-ups are ratios, and the mean of ratios is the geometric one: the arithmetic mean of 2 and 1/2 says that somebody
-who is as often twice as fast as half as fast is 25 % faster. `guide_records` has the keys of the comprehensive
-benchmarking guide, each computed as its name says; what makes them believable stands behind them.
+Speed-ups are ratios, and the mean of ratios is the geometric one: the arithmetic mean of 2 and 1/2 says that an
+implementation that is as often twice as fast as half as fast is 25 % faster. `guide_records` has the keys of the
+comprehensive benchmarking guide, each computed as its name says, followed by what makes them believable.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class ShapeResult:
     """One shape where two or more were timed.
 
     `winners` are alone, or several whose intervals overlap. `lead` is the time of the first behind them over the
-    fastest one, at least 1; None where nobody is behind them.
+    fastest one, at least 1; None where there is none behind them.
     """
 
     winners: tuple[str, ...]
@@ -241,7 +241,7 @@ def _shared(group: ComparisonGroup) -> frozenset[GridPoint]:
     return frozenset(set.intersection(*of.values())) if of else frozenset()
 
 
-ALIKE = 1.005  # means of medians that are known to 1 % each and are nearer than this tell nobody apart
+ALIKE = 1.005  # means of medians that are known to 1 % each and are nearer than this count as equal
 
 
 def whole_sweep(document: SweepDocument) -> ComparisonGroup:
@@ -269,7 +269,7 @@ def leaders(
 
 
 BAD: tuple[CaseState, ...] = ("wrong", "failed", "crashed", "timed out")
-# What the framework itself brings: a sweep holds others against it, and nobody who sweeps can mend it.
+# What the framework itself brings: a sweep compares others with it, and its user cannot mend it.
 FRAMEWORK = ("PyTorch", "torch.compile")
 
 

@@ -9,7 +9,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Account, AccountClock, AccountRow, Gpu, RunDocument
 
 # FLOP of one SM in a cycle, with 16-bit operands and without sparsity, by compute capability (NVIDIA's white papers on
-# each architecture). With the data sheet's FLOP/s they tell the clock for which these were calculated.
+# each architecture). With the data sheet's FLOP/s they give the clock for which these were calculated.
 _TENSOR_FLOP: dict[str, int] = {
     "7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096, "10.0": 8192,
 }  # fmt: skip

@@ -254,7 +254,7 @@ def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:
 _TF32 = re.compile(r"tf32|tensorop_s|nvjet_(?:sm\d+_)?s(?!m\d)", re.IGNORECASE)
 
 
-_PEAK_TYPES = {"tf32": "TF32", "fp8": "FP8"}  # where the operation tells it, as the peaks are called
+_PEAK_TYPES = {"tf32": "TF32", "fp8": "FP8"}  # where the operation has it, as the peaks are called
 
 
 def _least_of_call(operation: GpuOperation, gpu: Gpu | None) -> float | None:
@@ -382,7 +382,7 @@ def _calling_lines(document: RunDocument, trace: GpuTrace) -> tuple[list[Account
 
 
 def _after_copies(trace: GpuTrace) -> list[AccountRow]:
-    """Return what the host does with what it was given, where nothing tells a line of it: that of the copy."""
+    """Return what the host does with what it was given, where no line of it is known: that of the copy."""
     paused = trace.pauses.after_copies if trace.pauses is not None else 0.0
     where = _line_of_copies(trace.lines, "device to host")
     if not paused or where == NOWHERE or trace.lines_of:

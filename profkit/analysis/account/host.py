@@ -1,8 +1,8 @@
 """The account on the processor: of one entry of a marked region, else of one iteration of the loop that a program
 repeats, else of the run. Its places by their samples.
 
-A line that calls torch is divided by what a window of torch's own profiler saw of its operations. One that asks NumPy
-for known operations is held against what these need, by how often it ran and the shapes that its names had.
+A line that calls torch is divided by what a window of torch's own profiler saw of its operations. One that calls known
+operations of NumPy is compared with what these need, by how often it ran and the shapes that its names had.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _SYSTEM = re.compile(r"macOS (\d+(?:\.\d+)*)")
 
 
 def _metal_values(document: RunDocument) -> dict[str, str | None]:
-    """Return the fields that only Instruments tells, and those that only Metal does."""
+    """Return the fields that only Instruments has, and those that only Metal has."""
     facts = document.facts
     system = _SYSTEM.match(facts.get("system", ""))
     return {
@@ -105,7 +105,7 @@ GIB = 1 << 30
 
 
 def values_of(document: RunDocument) -> dict[str, str]:
-    """Return the fields that this document tells, by name."""
+    """Return the fields of this document, by name."""
     machine = document.machine
     values: dict[str, str | None] = {
         **(
@@ -142,7 +142,7 @@ def _machine(machine: Machine) -> dict[str, str | None]:
 
 
 def _simulated_caches(facts: Mapping[str, str]) -> str | None:
-    """Return the caches that a callgrind report says it simulated: all that a bare report tells of its machine."""
+    """Return the caches that a callgrind report says it simulated: all that a bare report has of its machine."""
     levels = ("D1 cache", "LL cache", "L2 cache", "L3 cache")
     caches = [f"{name}: {value.partition(',')[0]}" for name, value in facts.items() if name in levels]
     return ", ".join(caches) or None
@@ -343,7 +343,7 @@ def _values(features: tuple[Feature, ...]) -> dict[str, str | None]:
 def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # of a file that somebody else wrote
+    except ValueError:  # of a file that another program wrote
         return [MASK]
 
 

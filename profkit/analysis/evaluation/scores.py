@@ -30,7 +30,7 @@ from profkit.core.types import (
     TestStatus,
 )
 
-# Worst first. Wrong results come before loud failures: nobody notices them.
+# Worst first. Wrong results come before loud failures, since they go unnoticed.
 FAILED: tuple[TestStatus, ...] = (
     "cheat",
     "incorrect",
@@ -232,8 +232,8 @@ def fast_p(operations: Sequence[OperationResult], p: float) -> float | None:
 
 
 def slowest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult, ...]:
-    """Return the tests whose kernels take longest, one of each operation before a second of any: three of one
-    tell less.
+    """Return the tests whose kernels take longest, one of each operation before a second of any, since three of
+    one operation show less.
     """
     seen: Counter[str] = Counter()
     ranked = []
@@ -311,7 +311,7 @@ def log_interval(speedup: Speedup) -> LogInterval | None:
     if speedup.pairs < 2 or min(speedup.low, speedup.median, speedup.high) <= 0:
         return None
     known = doubted(speedup) if speedup.word == "AMBIGUOUS" else speedup
-    if known.high / known.median <= 0:  # too small for a number: somebody wrote it by hand
+    if known.high / known.median <= 0:  # too small for a number: it was written by hand
         return None
     return LogInterval(max(0.0, log(known.median / known.low)), max(0.0, log(known.high / known.median)))
 

@@ -73,8 +73,8 @@ class OwnKernels:
 def assess_own_kernels(launched: Sequence[tuple[str, float]]) -> OwnKernels | None:
     """Return what `launched` says, names with their seconds on the device; None where nothing ran there.
 
-    A library that is compiled from the author's own source (CUTLASS, Inductor) counts as own. Copies are nobody's
-    kernels, and count as time.
+    A library that is compiled from the author's own source (CUTLASS, Inductor) counts as own. Copies belong to
+    no kernel, and count as time.
     """
     total = sum(seconds for _, seconds in launched)
     if total <= 0:

@@ -316,7 +316,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
 
 
 def _calls_at(document: RunDocument, line: LineSamples, name: str) -> int:
-    """Return how often the line called what is named so; 0 where its executions were not counted, or do not tell it."""
+    """Return how often the line called what is named so; 0 where its executions were not counted, or do not show it."""
     counted = count_of(document, line.file, line.line)
     if counted is None or line.code is None:
         return 0

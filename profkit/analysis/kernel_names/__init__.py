@@ -1,6 +1,6 @@
-"""Kernel names as people say them: of a C++ signature of a thousand characters the few that tell one from another.
+"""Kernel names as people say them: of a C++ signature of a thousand characters the few that distinguish it from others.
 
-Names come from files of anybody: any text gives a name.
+Names come from files of unknown origin: any text gives a name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One name with ever less detail: what tells most first, what is the same in every instance not at all."""
+"""One name with ever less detail: the most distinctive part first, what is the same in every instance not at all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"^(-?\d+)[uUlL]+$")
 
 @lru_cache(
     maxsize=32768
-)  # more than a report has kernels: asked in turn, a smaller cache would hold none of them
+)  # more than a report has kernels: used in turn, a smaller cache would hold none of them
 def fitting_form(name: str, width: int) -> tuple[str, bool]:
     """Return the first form of the name of at most `width` characters, and True; the last, and False, where none
     is so short.
@@ -153,7 +153,7 @@ def _short_text(parts: list[NamePart], depth: int) -> str:
     text = last.text
     if text in _GENERIC and len(named) > 1:
         text = f"{named[-2].text}::{text}"
-    if inner is not None:  # a function's own lambda: its type is what tells instances apart
+    if inner is not None:  # a function's own lambda: its type is what distinguishes instances
         return text + (_listed(inner.params, depth, "()") if inner.params else "()")
     if last.args is None:
         return text
@@ -225,7 +225,7 @@ def plain_name(name: str) -> str:
 
 
 def _of_mangled(text: str) -> str:
-    """Return the last plain name of an Itanium symbol that nobody demangled: enough to be known by."""
+    """Return the last plain name of an Itanium symbol that was not demangled: enough to be known by."""
     rest, last = re.sub(r"^_ZN?K?", "", text), ""
     while part := re.match(r"(?:S[t_a]|L)?(\d{1,4})(?=[A-Za-z_])", rest):
         begin, length = part.end(), int(part[1])

@@ -146,7 +146,7 @@ class ConsistencyCheck:
         return tuple(dict.fromkeys((*self.left.names, *self.right.names)))
 
     def sides(self, values: Mapping[str, float]) -> tuple[float, float] | None:
-        """Return the two sides where they contradict each other; None where they agree, or cannot be told."""
+        """Return the two sides where they contradict each other; None where they agree, or one is not known."""
         if any(name not in values for name in self.names):
             return None
         left, right = self.left.value(values), self.right.value(values)

@@ -68,7 +68,7 @@ NUMBERED = {
     "23": "fp8",
     "24": "fp8",
 }
-MAX_DIMENSIONS, MAX_TENSORS = 16, 4096  # a trace is a file that anybody may write
+MAX_DIMENSIONS, MAX_TENSORS = 16, 4096  # a trace is a file of unknown origin
 LARGEST = 1 << 45  # elements, and of one dimension
 
 
@@ -80,7 +80,7 @@ class Tensor:
     """
 
     shape: tuple[int, ...]
-    type: str | None = None  # a key of WIDTHS; None: not told
+    type: str | None = None  # a key of WIDTHS; None: not recorded
     stored: int | None = None
 
     @property
@@ -243,7 +243,7 @@ _SIZE = re.compile(r"[\[\]]|\d{1,13}|, ")
 def written_call(text: str) -> OperationCall | None:
     """Return the call of a range of `emit_nvtx`: `aten::mm, sizes = [[4096, 768], [768, 50257]]`.
 
-    It tells no types, and of a value that is no tensor it writes `[]`, as of a tensor without dimensions.
+    It has no types, and of a value that is no tensor it writes `[]`, as of a tensor without dimensions.
     """
     name, _, sizes = text.partition(_MARK)
     if not sizes.startswith("[") or len(sizes) > 1 << 16:
@@ -304,7 +304,7 @@ _CASTS = re.compile(r"WithCast")  # what it reads or writes has another type tha
 
 
 def type_of_kernel(name: str) -> str | None:
-    """Return the type of the numbers a kernel works on, by its name; None where it tells none.
+    """Return the type of the numbers a kernel works on, by its name; None where it has none.
 
     Of several it is the narrowest, and of a kernel that converts one that all can have: no work is made up.
     """

@@ -64,7 +64,7 @@ _LIKE = frozenset(words("zeros_like ones_like empty_like full_like"))
 
 
 class NotKnown(Exception):
-    """The statement does something that its text and its shapes do not tell."""
+    """The statement does something that does not follow from its text and its shapes."""
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ class _Node:
 
 
 def without_notebook(stacks: Stacks) -> Stacks:
-    """Return the stacks without what called a notebook's cell: the kernel's thirty frames are nobody's question."""
+    """Return the stacks without what called a notebook's cell: the kernel's thirty frames are of no interest."""
     weights: dict[tuple[Frame, ...], float] = {}
     for stack, weight in stacks.weights.items():
         cell = next((number for number, frame in enumerate(stack) if is_cell(frame.file)), 0)

@@ -78,7 +78,7 @@ LOW = 80.0  # %, the target's threshold
 
 
 def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
-    """Return the document's readings, those of coalescing held against the sectors per request of the same artifact.
+    """Return the document's readings, those of coalescing checked against the sectors per request of the same artifact.
 
     A low one that was not counted against the fewest sectors that each access needs is doubted where few sectors moved
     per request.
@@ -177,7 +177,7 @@ def _without(trace: GpuTrace, scopes: AbstractSet[Scope]) -> GpuTrace | None:
     )
 
 
-# What only counters tell, by the concern it belongs to: without them the run says why.
+# What only counters have, by the concern it belongs to: without them the run gives the reason.
 _COUNTED = {
     "occupancy": ("occupancy.achieved",),
     "bandwidth": ("bandwidth.dram", "bandwidth.dram.share"),
@@ -187,7 +187,7 @@ _COUNTED = {
 
 
 def summarize_gpu(document: RunDocument) -> list[Summary]:
-    """Return what the trace tells of the whole run, and of a run why nothing was traced or counted."""
+    """Return the readings of the trace for the whole run, and for a run why nothing was traced or counted."""
     trace = document.trace
     is_run = document.plan is not None or bool(document.passes)
     if trace is not None and not lacks_timeline(trace):
@@ -220,7 +220,7 @@ NO_TIMELINE, NO_KERNEL, NOT_IN_TRACE = Fact("no-timeline"), Fact("no-kernel"), F
 
 
 def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
-    """Return what a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
+    """Return the readings of a trace for the whole run: how busy, how long, how starved; launches and transfers.
 
     gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), gpu.copying (%),
     launch.latency (s), launch.count, transfer.bytes (B), transfer.seconds (s).

@@ -1,4 +1,4 @@
-"""What passes over the host tell: times of an iteration, a processor's counters, a Python process's time and memory."""
+"""Readings of the host: times of an iteration, a processor's counters, a Python process's time and memory."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ MEMORY_SECONDS, MISPREDICTION_CYCLES = 90e-9, 15
 UNDER_WAY = 10  # lines that one core waits for at a time: its line fill buffers, 10 to 16 of big cores
 EACH_MISSES = 0.5  # of the loads of a line of source; in order, at most one of 8 does
 EACH_CYCLE = 3.0  # instructions of code that waits for nothing
-USUAL_CLOCK = 3e9  # Hz, where the machine does not tell its own
+USUAL_CLOCK = 3e9  # Hz, where the machine's own is not known
 MIN_SIMULATED = 0.1  # of a run: what less of it shows is not said of the run
 # Of a part that began late: enough to fill the caches, and half of the time where the run's samples are. A column sum
 # of numpy had 0.78 of its samples and 0.61 of its instructions in numpy's library.
@@ -235,7 +235,7 @@ def is_sampled(profile: Profile) -> bool:
     return profile.kind in SAMPLED and not counted
 
 
-# What the cProfile reader tells; times in seconds.
+# Values from the cProfile reader; times in seconds.
 CPROFILE_KINDS: tuple[ProfileKind, ...] = ("own-time", "imports")
 
 
@@ -428,7 +428,7 @@ def _interval_reading(timing: Timing, scope: Scope, centre: Centre, count: int) 
 
 # ------------------------------------------------------------ where the wall time went
 
-WINDOW = 0.25  # s: the kernel counts processor time in steps of 10 ms, so a shorter one cannot tell waiting from work
+WINDOW = 0.25  # s: the kernel counts processor time in steps of 10 ms, so a shorter one cannot show waiting
 UNSURE = 0.05  # of a window: what is missing to a whole one is no wait
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from profkit.core.types import MemorySeries, MemorySeriesKind
 
-MAX_LOOKS = 240  # more than a chart has pixels to tell apart, and some kB of run.json
+MAX_LOOKS = 240  # more than a chart has pixels, and some kB of run.json
 
 
 def memory_series(

@@ -339,7 +339,7 @@ def metal_reading(
 def explain_absence(
     metal: MetalTrace, tables: tuple[str, ...], otherwise: Fact = NOT_IN_TRACE
 ) -> tuple[Fact, str | None]:
-    """Return why the trace has none of what these tables tell, and the way to get it."""
+    """Return why the trace has none of what these tables hold, and the way to get it."""
     for table in tables:
         for absent in metal.absent:
             if absent.what == table:  # by its name: of two that are missing each has a fix of its own
@@ -373,7 +373,7 @@ IdleCause = Literal["unsubmitted", "blocked", "queued", "others"]
 
 
 def idle_causes(metal: MetalTrace) -> list[tuple[IdleCause, float]]:
-    """Return what the idle time of the window was, in seconds, largest first; only what the trace can tell apart."""
+    """Return what the idle time of the window was, in seconds, largest first; only what the trace can distinguish."""
     idle = idle_of(metal)
     if idle is None:
         return []

@@ -1,8 +1,8 @@
 """Memory bandwidth and arithmetic, of a workload and of each kernel, against the peaks of this machine or device.
 
 The roofline after Williams, Waterman and Patterson, CACM 52 (2009) 65: attainable FLOP/s = min(peak arithmetic,
-arithmetic intensity * peak bandwidth). The peaks of a processor are measured, never looked up; a kernel is held against
-those from its own counters, one for each precision: what the device's units can do at the clock that was measured.
+arithmetic intensity * peak bandwidth). The peaks of a processor are measured, never looked up; a kernel is compared
+with those from its own counters, one for each precision: what the device's units can do at the clock that was measured.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The two peaks that a workload of that many threads is held against. Units as in Peaks."""
+    """The two peaks that a workload of that many threads is compared with. Units as in Peaks."""
 
     bandwidth: Reading
     flops: Reading
@@ -206,7 +206,7 @@ class RooflinePlace:
 
 
 def has_hidden_tensor_work(row: KernelRow) -> bool:
-    """Return whether tensor cores do arithmetic that no counter of this report tells."""
+    """Return whether tensor cores do arithmetic that no counter of this report counts."""
     used, counted = row.value("tensor.utilization") or 0.0, row.value("flops.tensor")
     return used > TENSOR if counted is None else used > TENSOR_UNCOUNTED and counted == 0
 

@@ -1,6 +1,6 @@
 """Where kernels, operations and functions stand below the roofs: FLOP per byte of DRAM, and FLOP per second.
 
-Only those of which both are known: counted, or by the shapes of an operation's arguments, which tell the least that it
+Only those of which both are known: counted, or by the shapes of an operation's arguments, which give the least that it
 needs. Roofs are those of the clock that the counters ran at, or of the machine as it was measured.
 """
 

@@ -42,7 +42,7 @@ class Idle:
     def add(self, start: Any, end: Any, launch: Any, window: Any, returned: Any = None) -> None:
         """Add activities by start, end and launch in ns, and count the gaps in front of them.
 
-        `window` is the number of each activity's window; `launch` is -1 where it is not known; `returned` tells which
+        `window` is the number of each activity's window; `launch` is -1 where it is not known; `returned` marks which
         activities are large copies to the host.
 
         The part of a gap before the first launch of this or any later activity was spent waiting for the host. The

@@ -12,7 +12,7 @@ from profkit.analysis.timeline.placed import placed_timeline
 from profkit.analysis.timeline.range_names import SourceLine, plain_operation
 from profkit.core.types import GpuLine, GpuTrace, KernelTime
 
-KNOWN = 0.5  # of the kernels' time: with less in configurations that were launched there, names tell
+KNOWN = 0.5  # of the kernels' time: with less in configurations that were launched there, names decide
 _COPIED = ("operation", "operations", "backward_of", "file", "line", "function", "flops")
 MODULE = re.compile(r"hlo_module=([^,#]+)")
 # How XLA calls what a library does, whose kernels have names of their own, by whose they are.

@@ -245,7 +245,7 @@ class HostOperations:
         sums: dict[tuple[SourceLine, str], ApiCall] = {}
         for key, moments, numbers in self._origins.steps():
             driver_steps = self._driver_steps.get(key)
-            if not driver_steps:  # a thread of its own keeps nobody waiting
+            if not driver_steps:  # nothing waits for a thread of its own
                 continue
             spent = np.diff(moments)
             counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)

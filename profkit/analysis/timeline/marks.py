@@ -1,6 +1,6 @@
 """Lanes of marks made from columns of times.
 
-Their number is bounded: marks that no screen could tell apart are merged.
+Their number is bounded: marks that no screen could show separately are merged.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class LaunchOrigin(NamedTuple):
     line: SourceLine | None = None
     call: OperationCall | None = None
     below: SourceLine | None = None  # of a library, to which that line leads
-    given: str = ""  # what the call of torch around it was given that no shape tells
+    given: str = ""  # what the call of torch around it was given that does not follow from shapes
 
 
 UNKNOWN = LaunchOrigin()

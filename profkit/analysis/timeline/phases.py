@@ -41,7 +41,7 @@ class PeriodicRun(Protocol):
 
 @dataclass(frozen=True)
 class LaunchClues:
-    """What tells loops apart beside the launches themselves; each is empty where it is not known."""
+    """What distinguishes loops beside the launches themselves; each is empty where it is not known."""
 
     programs: Any = ()  # of each launch, the number of the program of XLA that it belongs to; -1: of none
     families: Sequence[int] = ()  # of each configuration: equal for one kernel of other sizes

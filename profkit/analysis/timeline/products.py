@@ -58,7 +58,7 @@ def tensor_peak(gpu: Gpu | None, operands: str = SIXTEEN_BITS) -> float | None:
 def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
     """Return the share (0..1) of the tensor cores' peak that a kernel's products reach; None if not known.
 
-    The name of a kernel of XLA's own does not tell the type of its operands.
+    The name of a kernel of XLA's own does not have the type of its operands.
     """
     if kernel_owner(time.kernel.name) == "xla":
         return None
@@ -72,7 +72,7 @@ def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
     """Return gpu.mfu in %: FLOP of the products in the span over what the tensor cores could do meanwhile.
 
     The FLOP follow from the shapes of the operations, the peak is that of the operand type with most FLOP.
-    Estimated: attention counts half where a trace does not tell whether it is causal. Empty where no shapes or no
+    Estimated: attention counts half where a trace does not show whether it is causal. Empty where no shapes or no
     peak are known.
     """
     done: Counter[str] = Counter()

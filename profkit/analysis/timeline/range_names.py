@@ -71,7 +71,7 @@ def source_line(name: str) -> SourceLine | None:
 def _line_below(name: str) -> tuple[SourceLine | None, str]:
     """Return the library's line that the program's line leads to, None without one, and the call's arguments.
 
-    The arguments are those of the call of torch that no shape tells.
+    The arguments are those of the call of torch that do not follow from shapes.
     """
     below, _, given = name.partition(_BELOW)[2].partition(_BELOW)
     return _placed(below), given

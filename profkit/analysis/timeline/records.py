@@ -49,7 +49,7 @@ OTHER = "[more launch configurations]"  # all of these share this name
 
 @dataclass(frozen=True)
 class TransferKind:
-    """A kind of copy, and the memory on the host's side of it where that is told."""
+    """A kind of copy, and the memory on the host's side of it where that is recorded."""
 
     name: str
     memory: MemoryKind | None = None

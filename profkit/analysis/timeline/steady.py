@@ -261,8 +261,8 @@ def find_steady(
 
     `sequence` holds the number of each launch's configuration, in the order of the launches; `weights` the time
     of one launch of each configuration, `filling` whether it only fills memory. `loads` are the positions before
-    which code was loaded: the first iterations of a loop, which load their kernels, are warm-up. `clues` tell
-    loops apart that follow one another.
+    which code was loaded: the first iterations of a loop, which load their kernels, are warm-up. `clues` help
+    to distinguish loops that follow one another.
     """
     import numpy as np
 

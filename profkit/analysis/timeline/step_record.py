@@ -27,7 +27,7 @@ from profkit.core.types import ActivityBins, MarkKind, MarkLabel, Timeline
 BINS = 300  # of the whole recording
 MAX_UNMERGED = 50_000  # things in a part: more are merged while they are read
 MAX_RANGES = 20_000  # of each kind that are looked at in the part
-# ns: a call to copy that comes back at once may do so behind a copy of a few bytes, for which nobody waited.
+# ns: a call to copy that comes back at once may do so behind a copy of a few bytes, for which nothing waited.
 SHORTEST_WAIT = 10_000
 LONGEST_NAME = 200  # characters of a kernel's name: those of templates take thousands
 

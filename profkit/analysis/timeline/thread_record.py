@@ -13,7 +13,7 @@ from typing import TypeAlias
 from profkit.analysis.timeline.marks import MAX_LANES, MAX_MARKS, LabelTable
 from profkit.core.types import ActivityBins, Lane, LaneKind, MarkKind, MarkLabel, Timeline
 
-PARTS = 1000  # of the run, at most: what a screen can tell apart
+PARTS = 1000  # of the run, at most: what a screen can show separately
 FEWEST = 20
 STRIP = 300  # parts of the strip above
 RUNNING: tuple[MarkKind, ...] = ("python", "native")

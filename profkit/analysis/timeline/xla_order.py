@@ -310,7 +310,7 @@ def with_schedules(
 
 
 def _instructions(trace: GpuTrace, module: str) -> dict[int, str]:
-    """Return the instructions of a module that the trace tells, by the number of their kernel."""
+    """Return the instructions of a module that are in the trace, by the number of their kernel."""
     named = {
         number: time.kernel.instruction.removeprefix(f"{module}/")
         for number, time in enumerate(trace.kernels)
