@@ -101,8 +101,8 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
     fact = None
     if failed:
         first = min(failed, key=lambda operation: FAILED.index(operation.status))
-        said = first.first_failure.reason if first.first_failure is not None else None
-        fact = Fact.of("first-fault", *filter(None, [said]), name=first.operation, state=first.status)
+        reason = first.first_failure.reason if first.first_failure is not None else None
+        fact = Fact.of("first-fault", *filter(None, [reason]), name=first.operation, state=first.status)
     formula = "tests that count and did not pass"
     if scores.counted_tests or not scores.tests:
         yield _reading("tests.failed", float(number), "count", formula, reason=fact)

@@ -189,8 +189,8 @@ def find_result(folder: Path, test: str) -> TestResult:
     matching = [result for result in results if result.test.id.startswith(test)]
     if len(matching) != 1:
         some = ", ".join(result.test.id for result in results[:3])
-        said = f"the evaluation in {folder} has {len(matching) or 'no'} tests that begin with {test}"
-        raise UsageError(said, f"one of {some} ...")
+        message = f"the evaluation in {folder} has {len(matching) or 'no'} tests that begin with {test}"
+        raise UsageError(message, f"one of {some} ...")
     return matching[0]
 
 

@@ -302,8 +302,8 @@ def test_result(outcome: JobOutcome, *, started: bool) -> TestResult | None:
     """
     data: Any = outcome.job.data
     test = codec.from_plain_data(EvaluationTest, data["test"])
-    said = Fact.message(outcome.reason)
-    result = TestResult(test, "lost", said, spent=outcome.seconds)
+    reason = Fact.message(outcome.reason)
+    result = TestResult(test, "lost", reason, spent=outcome.seconds)
     if outcome.status is JobStatus.cancelled:
         return None
     if outcome.status is JobStatus.ok:
@@ -315,9 +315,9 @@ def test_result(outcome: JobOutcome, *, started: bool) -> TestResult | None:
             return replace(result, reason=Fact("not-asked-for"))
         return answer
     if started and outcome.status is not JobStatus.lost:
-        result = replace(result, reason=Fact.of("judge-ended", said))
+        result = replace(result, reason=Fact.of("judge-ended", reason))
     elif outcome.status is not JobStatus.lost:
-        result = replace(result, status="skipped", reason=Fact.of("reference-ended", said))
+        result = replace(result, status="skipped", reason=Fact.of("reference-ended", reason))
     return result
 
 

@@ -107,8 +107,8 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
 def _check_name(name: str) -> None:
     """Raise UsageError for a name that a command line cannot hold, or that means another implementation there."""
     if not re.fullmatch(r"[^\s,]([^,]{0,98}[^\s,])?", name) or not name.isprintable():
-        said = f"{ascii(name)[:100]} is not a name of an implementation"
-        raise UsageError(said, "a text of 1 to 100 printable characters without a comma")
+        message = f"{ascii(name)[:100]} is not a name of an implementation"
+        raise UsageError(message, "a text of 1 to 100 printable characters without a comma")
     same = next((known for known in implementations() if known.lower() == name.lower()), None)
     if same is not None and (same in _OURS or same != name):
         raise UsageError(f"{name!r} means {same}, which exists already", "give yours another name")
@@ -210,8 +210,10 @@ def register_files(files: Iterable[Path]) -> tuple[str, ...]:
             raise
         except (Exception, SystemExit) as error:
             line = next(iter(str(error).splitlines()), "")
-            said = f"{type(error).__name__}: {line}"
-            raise UsageError(f"{file} cannot be run: {said}", f"python {shlex.quote(str(file))}") from error
+            message = f"{type(error).__name__}: {line}"
+            raise UsageError(
+                f"{file} cannot be run: {message}", f"python {shlex.quote(str(file))}"
+            ) from error
         finally:
             _added[file.resolve()] = set(registrations()) - known
         if not _added[file.resolve()]:

@@ -128,8 +128,12 @@ def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: Wo
     about = campaign.open_workers(pool)
     for word in ("device", "versions"):
         if (before := campaign.about.get(word, about[word])) != about[word]:
-            said = f"the sweep in {request.folder} began with {word} {before}, and here it is {about[word]}"
-            raise UsageError(f"{said}: its cases could not be compared", "--output FOLDER begins a new one")
+            message = (
+                f"the sweep in {request.folder} began with {word} {before}, and here it is {about[word]}"
+            )
+            raise UsageError(
+                f"{message}: its cases could not be compared", "--output FOLDER begins a new one"
+            )
     if "device" not in campaign.about:
         campaign.journal.note(**{word: about[word] for word in ("device", "versions", "roofs")})
     roofs = codec.from_plain_data(MeasuredCeilings, campaign.about["roofs"])

@@ -285,7 +285,7 @@ class Judge:
     def failed(self, result: TestResult, error: Exception, *, loading: bool = False) -> TestResult:
         """Return the result of a test that ended with this error; `loading`: before its kernel was loaded.
 
-        What is no fault of the kernel or of its process is profkit's own: it costs one test, and is not held against
+        What is no fault of the kernel or of its process is profkit's own: it costs one test, and does not count against
         the kernel.
         """
         result = replace(result, speedup=None, seconds=None, reference_seconds=None)

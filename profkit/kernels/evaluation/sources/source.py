@@ -226,8 +226,8 @@ def _check_folder(folder: Path) -> Path:
         if any(map(kernel_files, kernel_folders(folder))):
             return folder.absolute()
     except OSError as error:
-        said = f"{folder} cannot be read: {error.strerror or error}"
-        raise UsageError(said, "--kernels FOLDER, which has a folder for each operation") from error
+        message = f"{folder} cannot be read: {error.strerror or error}"
+        raise UsageError(message, "--kernels FOLDER, which has a folder for each operation") from error
     raise UsageError(
         f"nothing in {folder} is named like an operation",
         "--kernels FOLDER, with relu/relu.py in it, or add__Tensor/add__Tensor_implementation_v1.py",
@@ -238,6 +238,6 @@ def _check_flag_gems(device: str) -> None:
     """Check that FlagGems can be used on the device. Raises MachineError where it cannot."""
     if device == "auto":
         device, _ = choose_device(device, (), "this evaluation")
-    if device == "cpu":  # before it is asked for: installing it would be for nothing
+    if device == "cpu":  # before it is imported: installing it would be for nothing
         raise MachineError("FlagGems has no kernels for the CPU", "--device cuda, where there is a GPU")
     find_package()

@@ -103,14 +103,14 @@ def load_suite(file: Path, seed: int = 0) -> OpTestSuite:
             module = load_module(file.resolve(), f"profkit_suite_{file.stem}")
     except (Exception, SystemExit) as error:
         fix = f"python {shlex.quote(file.name)}"
-        raise UsageError(f"{file.name} cannot be run: {_said(error, file)}", fix) from error
+        raise UsageError(f"{file.name} cannot be run: {_error_text(error, file)}", fix) from error
     listed = next((value for name in NAMES if (value := getattr(module, name, None)) is not None), None)
     if not isinstance(listed, Iterable) or isinstance(listed, (str, bytes)):
         raise UsageError(f"{file.name} has no list called {NAMES[0]}", _FORM)
     return OpTestSuite(file.name, tuple(listed))
 
 
-def _said(error: BaseException, file: Path) -> str:
+def _error_text(error: BaseException, file: Path) -> str:
     """Return an exception with the last line of the file in it: `ZeroDivisionError: division by zero (line 3)`."""
     text = next(iter(str(error).splitlines()), "")
     lines = [
@@ -176,8 +176,8 @@ class OpTestSuite:
                 yield make_test(self.name, operation, main_dtype(call), text, source, timed=timed)
         except Exception as error:  # of the file's own classes
             kind = "" if isinstance(error, NotationError) else f"{type(error).__name__}: "
-            said = f"{self.name}: test {max(number, 0)} of {which} of {operation}: {kind}{error}"
-            raise UsageError(said, "a test has args and kwargs: tensors and plain values") from error
+            message = f"{self.name}: test {max(number, 0)} of {which} of {operation}: {kind}{error}"
+            raise UsageError(message, "a test has args and kwargs: tensors and plain values") from error
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
         """Return the file's arguments, which the judge copies. Raises Skip where the test differs by now."""
@@ -188,8 +188,8 @@ class OpTestSuite:
                 arguments = self._draw(test, FIRST_SEED)
             text = _text(arguments)
         except Exception as error:  # of the file's own classes, or it has the test no more
-            said = Fact.message(f"{type(error).__name__}: {error}")
-            raise Skip(Fact.of("fails-itself", said, name=self.name)) from None
+            reason = Fact.message(f"{type(error).__name__}: {error}")
+            raise Skip(Fact.of("fails-itself", reason, name=self.name)) from None
         if text != test.arguments:
             raise Skip(Fact.of("other-arguments", name=self.name, said=text))
         return arguments
