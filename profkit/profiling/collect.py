@@ -248,7 +248,8 @@ class RunCollector:
             return tuple(waiting)
         # What the user says holds for all; else no run is without the numbers that it is made for.
         kept = ALWAYS if self._context.budget is None else ()
-        return keep_to_budget(waiting, self.left_of(budget), known.plain_seconds, budget, kept)
+        own = self._backend.allowances.get(self._context.depth) if self._context.budget is None else None
+        return keep_to_budget(waiting, self.left_of(budget), known.plain_seconds, budget, kept, own)
 
     def left_of(self, budget: float) -> float:
         """Return the seconds of a budget that are left for passes: the reports come after them."""

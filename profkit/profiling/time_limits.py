@@ -71,12 +71,14 @@ def keep_to_budget(
     plain_seconds: float,
     budget: float,
     kept: Collection[PassName] = (),
+    allowance: tuple[float, float] | None = None,
 ) -> tuple[PassPlan, ...]:
     """Return the passes that wait, each as it fits into the time, or skipped: the most telling ones come first.
 
     `left`: wall seconds that they may take together, of `budget` for the whole run. Those that are `kept` run in any
-    case. A pass that may be cut gets the least that it needs, so that others have their time too, and at the end what
-    those leave.
+    case. `allowance`: the normal runs and seconds of profkit's own limit, from which `budget` follows; None where it is
+    the user's. A pass that may be cut gets the least that it needs, so that others have their time too, and at the end
+    what those leave.
     """
     passes = list(waiting)
     beyond = 0.0  # what those that run in any case take more than there is
@@ -99,7 +101,9 @@ def keep_to_budget(
                 passes[place] = replace(planned, limit=min(planned.limit, most))
             left -= seconds
         else:
-            reason = Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget)
+            runs, more = allowance or (0.0, 0.0)
+            of = {"left": max(0.0, left), "budget": budget, "runs": runs, "more": more}
+            reason = Fact.of("over-budget", seconds=seconds, **of)
             passes[place] = planned.skip(reason, f"--budget {budget + beyond + seconds - left:.0f}")
     for place, most in wanted.items():
         planned = passes[place]

@@ -12,7 +12,7 @@ import pytest
 from cli_runner import profkit
 
 from profkit.core.run_folder import read_run
-from profkit.core.types import PassPlan, Step
+from profkit.core.types import Fact, PassPlan, Step
 from profkit.profiling.run_passes import needs_peaks
 from profkit.profiling.time_limits import keep_to_budget
 from tests import documents
@@ -48,11 +48,31 @@ def test_what_says_most_for_its_time_is_kept_and_runs_in_the_plans_order(left, n
 
 def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_would_do():
     (counters,) = keep_to_budget((COUNTERS,), 2.0, 1.0, 30.0)
-    assert (
-        spoken(counters.skipped) == "it would take about 6 s, but only 2 s of the time limit of 30 s are left"
-    )
+    assert spoken(counters.skipped) == "it would take about 6 s, but only 2 s of --budget 30 are left"
     assert counters.fix == "--budget 34"
     assert counters.steps == ()
+
+
+def test_a_pass_that_is_left_out_says_whose_limit_it_is_and_what_of_it_is_left():
+    (counters,) = keep_to_budget((COUNTERS,), 2.0, 4.0, 30.0, (), (5.0, 10.0))
+    assert spoken(counters.skipped) == (
+        "it would take about 24 s, but only 2 s of profkit's own limit of 5 normal runs + 10 s (about 30 s) are left"
+    )
+    plans = keep_to_budget(WAITING, 3.0, 1.0, 30.0, ("stacks", "counters"), (5.0, 10.0))
+    assert spoken(next(plan.skipped for plan in plans if plan.skipped is not None)) == (
+        "it would take about 4 s, but the more important passes need all of "
+        "profkit's own limit of 5 normal runs + 10 s (about 30 s)"
+    )
+    (counters,) = keep_to_budget((COUNTERS,), 0.0, 1.0, 97.0)
+    assert (
+        spoken(counters.skipped)
+        == "it would take about 6 s, but the more important passes need all of --budget 97"
+    )
+
+
+def test_the_sentence_of_an_older_run_names_its_limit_without_saying_whose_it_is():
+    reason = Fact.of("over-budget", seconds=17.0, left=4.0, budget=24.0)
+    assert spoken(reason) == "it would take about 17 s, but only 4 s of the time limit of 24 s are left"
 
 
 def test_a_pass_that_may_be_cut_gets_what_is_left_and_no_less_than_it_needs():

@@ -5,6 +5,9 @@ from __future__ import annotations
 from profkit.reporting.sentences.formats import count_of, percent
 from profkit.reporting.sentences.table import Parts, SentenceTable
 
+SMALLEST_REST = 0.5  # seconds: less is shown as 0 s
+NOT_RECORDED = -1.0
+
 SENTENCES = SentenceTable(
     {
         "no-command": "there is no command",
@@ -100,11 +103,18 @@ def not_written(said: str) -> str:
 
 
 @SENTENCES.add("over-budget")
-def over_budget(seconds: float, left: float, budget: float) -> str:
-    return (
-        f"it would take about {seconds:.0f} s, but only {left:.0f} s of the time limit of "
-        f"{budget:.0f} s are left"
-    )
+def over_budget(
+    seconds: float, left: float, budget: float, runs: float = NOT_RECORDED, more: float = 0.0
+) -> str:
+    """Say whose limit it is: profkit's own, of `runs` normal runs and `more` seconds, or the user's (`runs` is 0)."""
+    limit = f"--budget {budget:.0f}"
+    if runs == NOT_RECORDED:
+        limit = f"the time limit of {budget:.0f} s"
+    elif runs:
+        limit = f"profkit's own limit of {runs:.0f} normal runs + {more:.0f} s (about {budget:.0f} s)"
+    if left < SMALLEST_REST:
+        return f"it would take about {seconds:.0f} s, but the more important passes need all of {limit}"
+    return f"it would take about {seconds:.0f} s, but only {left:.0f} s of {limit} are left"
 
 
 @SENTENCES.add("run-without-end")
