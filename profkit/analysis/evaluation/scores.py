@@ -262,7 +262,11 @@ class MeanSpeedup:
 
 
 def speed_word(value: float, low: float | None, high: float | None, floor: float) -> SpeedWord:
-    """Return FASTER or SLOWER for what is DIFFERENT, by the side of its middle; see `decide`."""
+    """Return the word for a speed-up (baseline's time / candidate's) with its interval from `low` to `high`.
+
+    SAME: the whole interval lies within the floor. FASTER or SLOWER: `value` lies beyond the floor, above or below 1,
+    and the interval leaves 1 out. AMBIGUOUS: neither, or there is no interval. `decide` with `by_middle` decides it.
+    """
     interval = None if low is None or high is None else Interval(low, value, high)
     words: dict[ChangeWord, SpeedWord] = {
         "different": "FASTER" if value > 1 else "SLOWER",

@@ -40,6 +40,14 @@ class BatchLimits:
     with_results: bool = False
 
 
+def cuda_batch_limits(arena_bytes: int) -> BatchLimits:
+    """Return the limits of a CUDA device, in whose memory a batch may have three quarters of `arena_bytes`.
+
+    Waking a process and waiting for the device take some 0.2 ms; of small kernels 512 fill 3 ms and more.
+    """
+    return BatchLimits(0.010, 512, min(1 << 32, arena_bytes // 4 * 3), with_results=True)
+
+
 class JudgedDevice:
     """A device, and what the judge knows of it. This one is the CPU, where a stopped process computes nothing."""
 
@@ -114,9 +122,7 @@ class CudaDevice(JudgedDevice):
         self._properties = torch.cuda.get_device_properties(DEVICE)
         self._lock = _lock_device(str(self._properties.uuid))
         self._arena_bytes = int(self._properties.total_memory * DEVICE_ARENA_SHARE) >> 21 << 21
-        # Waking a process and waiting for the device take some 0.2 ms; of small kernels 512 fill 3 ms and more.
-        max_bytes = min(1 << 32, self._arena_bytes // 4 * 3)
-        self.batch = BatchLimits(0.010, 512, max_bytes, with_results=True)
+        self.batch = cuda_batch_limits(self._arena_bytes)
         self._spare_bytes = int(self._properties.total_memory * SPARE_SHARE)
         self._driver = CudaDriver()
         self._watch = DeviceWatch(DeviceClock(self._driver, 0, 0).address())
