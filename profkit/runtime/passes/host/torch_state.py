@@ -150,7 +150,7 @@ class DeviceMemory:
         with suppress(Exception):
             reserved = self._torch.cuda.memory_reserved()
             rows = sorted(_sizes(self._blocks_by_line()).items(), key=lambda line: -line[1][0])
-            self.when_full = [[*line, *held, asked, reserved] for line, held in rows]
+            self.when_full = [[*line, *held, requested, reserved] for line, held in rows]
 
     def _line_of(self, frames: Any) -> _Line:
         for frame in frames:
