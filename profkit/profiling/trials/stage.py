@@ -28,9 +28,9 @@ MAX_TRIALS = 3
 # pairs decide about a program of 3 s.
 REQUESTED, ALL = (3.0, 30.0), (60.0, 600.0)
 DECIDING = 60.0  # seconds beyond these, where four pairs fit into them: of what was faster once
-# Without a request they get what the passes left of the time of the run, and one run in any case: it refutes most changes. Three
-# runs of a program of half a second would decide nothing, so 5 s are the least. A change that was faster in its one run
-# gets more: four pairs of a program of two seconds.
+# Without a request they get what the passes left of the time of the run, and one run in any case: it refutes most
+# changes. Three runs of a program of half a second would decide nothing, so 5 s are the least. A change that was faster
+# in its one run gets more: four pairs of a program of two seconds.
 UNREQUESTED, UNREQUESTED_DECIDING = (3.0, 5.0), 20.0
 MORE = "--try all"
 DEPTHS = ("standard", "full")  # at which trials are made without a request
