@@ -17,6 +17,7 @@ STARTS = {
     "execution/child.py": "each question to it has its time",
     "execution/places/ray_shell.py": "it is itself such a child",
     "profilers/valgrind/window.py": "it runs below a step, whose time ends both",
+    "profilers/perf/looks.py": "perf and the program, which the step's own time ends",
     "profilers/xctrace/export.py": "it looks at its file while it waits, with a time for each table",
     "fronts/pytest_suite.py": "profkit itself, in the foreground of the terminal",
 }
@@ -25,6 +26,7 @@ UNBOUNDED = {
     ("execution/places/ray_shell.py", "wait"): "the connection ends it",
     ("execution/places/modal_shell.py", "wait"): "Modal ends it after its own --timeout",
     ("profilers/valgrind/window.py", "wait"): "the step's time ends valgrind",
+    ("profilers/perf/looks.py", "wait"): "the step's time ends perf",
     ("fronts/pytest_suite.py", "call"): "as long as the user's own tests take",
     ("kernels/evaluation/suites/notation.py", "run"): "the first run of the user's program",
 }
