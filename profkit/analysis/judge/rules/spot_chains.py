@@ -85,22 +85,22 @@ _REPEATABLE: Mapping[str, _Repeatable] = {
 def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a function of the standard library that gets the same arguments again, and is computed anew."""
     sampled = profile_of(document, "sampled-functions")
-    for one in sampled.hotspots if sampled is not None else ():
-        kept, looks = _REPEATABLE.get(last_name(one.function)), int(one.counters.get("looks", 0))
-        again = looks - int(one.counters.get("different", 0))
+    for row in sampled.hotspots if sampled is not None else ():
+        kept, looks = _REPEATABLE.get(last_name(row.function)), int(row.counters.get("looks", 0))
+        again = looks - int(row.counters.get("different", 0))
         if kept is None or looks < kept.looks or again < AGAIN:
             continue
-        file = with_slashes(one.file)
-        below = max(share_below(spot, name, (file,)) for name in (last_name(one.function), kept.around))
+        file = with_slashes(row.file)
+        below = max(share_below(spot, name, (file,)) for name in (last_name(row.function), kept.around))
         if (
             kept.around
             and sampled is not None
             and any("/sklearn/" in with_slashes(each.file) for each in spot.below)
         ):
             # Of a place few functions below are kept: all of its time is there, as nothing else calls it.
-            below = max(below, min(1.0, (one.total or 0.0) / max(sampled.total * spot.share, 1e-9)))
+            below = max(below, min(1.0, (row.total or 0.0) / max(sampled.total * spot.share, 1e-9)))
         counted = counted_function(document, kept.counted, kept.files)
-        calls, different = (counted.calls or 0 if counted is not None else 0), likely_different(one.counters)
+        calls, different = (counted.calls or 0 if counted is not None else 0), likely_different(row.counters)
         # At least what was met again in looks at random; likely all calls but one for each argument.
         spared = max(again / looks, 1 - different / max(1, calls))
         if below < CHAIN or calls < kept.calls or spared < SPARED:
@@ -132,8 +132,8 @@ def likely_different(counters: Mapping[str, float]) -> int:
 
 def unsorted_labels(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a look-up by label that goes through the whole index of a frame of pandas."""
-    for one in spot.code.find("lookup") if spot.code is not None else ():
-        held, label = spot.variables.get(one.name), spot.variables.get(one.how)
+    for construct in spot.code.find("lookup") if spot.code is not None else ():
+        held, label = spot.variables.get(construct.name), spot.variables.get(construct.how)
         if held is None or not held.type.startswith("pandas.") or (label is not None and label.type != "str"):
             continue  # a list or a mask of many labels
         for function in ("get_indexer_non_unique", "get_loc"):
@@ -147,12 +147,12 @@ def unsorted_labels(document: RunDocument, spot: CodeSpot) -> Insight | None:
             return say(
                 spot,
                 "unsorted-labels",
-                f"{one.name}.loc goes through the whole index each time: it is not sorted",
+                f"{construct.name}.loc goes through the whole index each time: it is not sorted",
                 f"{percent_text(100 * below)} of this is in {function} of pandas, called "
                 f"{count_text(counted.calls or 0)} times, {format_quantity(each, 's')} each; a hash or sorted labels "
                 "need microseconds",
                 spot.share * below,
-                change=words("unsorted-labels", "host").format(name=one.name),
+                change=words("unsorted-labels", "host").format(name=construct.name),
             )
     return None
 
@@ -186,9 +186,9 @@ def _calls_of(document: RunDocument, name: re.Pattern[str]) -> int:
     """Return how often cProfile counted the built-in functions of a name."""
     profile = profile_of(document, "own-time")
     return sum(
-        one.calls or 0
-        for one in (profile.hotspots if profile is not None else ())
-        if name.fullmatch(one.function)
+        row.calls or 0
+        for row in (profile.hotspots if profile is not None else ())
+        if name.fullmatch(row.function)
     )
 
 
@@ -199,14 +199,19 @@ def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find work for log messages whose level is off, in the line of the message or in functions below it."""
     logged = counted_function(document, "_log", _LOGGING)
     written = (logged.calls or 0) if logged is not None else 0
-    for one in spot.code.find("log") if spot.code is not None else ():
+    for construct in spot.code.find("log") if spot.code is not None else ():
         edges = [
-            each for each in calls_from(document, spot) if each.callee and each.callee.function == one.name
+            each
+            for each in calls_from(document, spot)
+            if each.callee and each.callee.function == construct.name
         ]
-        calls, part = sum(each.calls or 0 for each in edges), 1 - _asking(document, spot, one.name, edges)
+        calls, part = (
+            sum(each.calls or 0 for each in edges),
+            1 - _asking(document, spot, construct.name, edges),
+        )
         if spot.kind == "calls":
             called = spot.under.name if spot.under is not None else ""
-            if called not in (*one.how.split(), *_TEXTS_OF):
+            if called not in (*construct.how.split(), *_TEXTS_OF):
                 continue  # what takes the time is not made for the message
             level = counted_function(document, "isEnabledFor", _LOGGING)
             # An edge of little time may be left out: then the function and the loggers' own question have run so often.
@@ -218,10 +223,10 @@ def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
             spot,
             "dropped-messages",
             f"This is made {count_text(calls)} times for a log message that is below the logger's level",
-            f"it calls {one.name} {count_text(calls)} times with what is made for it, and "
+            f"it calls {construct.name} {count_text(calls)} times with what is made for it, and "
             f"{count_text(written)} messages were written",
             spot.share * part,
-            change=words("dropped-messages", "host").format(level=one.name.upper()),
+            change=words("dropped-messages", "host").format(level=construct.name.upper()),
         )
     return None
 
@@ -232,7 +237,7 @@ def _asking(document: RunDocument, spot: CodeSpot, name: str, edges: list[Hotspo
     A text in the line has no call of its own: the sampler sees it where the logger is called, and cProfile does not.
     """
     own = profile_of(document, "own-time")
-    asking = sum(one.total or one.own for one in edges)
+    asking = sum(edge.total or edge.own for edge in edges)
     whole = spot.share * own.total if own is not None else 0.0
     return min(share_below(spot, name, _LOGGING), asking / whole if whole > 0 else 1.0)
 
@@ -244,30 +249,34 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find a loop that checks without a pause whether another thread is done, and takes its interpreter lock."""
     spins = spot.code.find("spin") if spot.code is not None else ()
     threads = profile_of(document, "sampled-threads")
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     if not spins or sampled is None or sampled.cpu <= 0 or threads is None:
         return None
-    if len([one for one in threads.hotspots if one.own >= BUSY * threads.total]) < 2:
+    if len([row for row in threads.hotspots if row.own >= BUSY * threads.total]) < 2:
         return None  # nobody works meanwhile
     calls, seconds = _questions(document, spot, spins[0].name)
     here = (spot.where.file, spot.where.function)
     lines = [
-        one
-        for one in sampled.lines
-        if here == (one.file, one.function)
-        or any(here == (each.file, each.function) for each in one.callers[:1])
+        line
+        for line in sampled.lines
+        if here == (line.file, line.function)
+        or any(here == (each.file, each.function) for each in line.callers[:1])
     ]
     idle = _idle_lines(lines, sampled, here)
-    ran = sum(one.main_cpu + one.other_cpu for one in lines)
+    ran = sum(line.main_cpu + line.other_cpu for line in lines)
     if idle is None and spins[0].name and not _mostly_asks(document, spot, calls, seconds, ran):
         return None
     # The interpreter runs one thread at a time: what the loop takes, another thread could have.
-    taken = sum(one.main_cpu + one.other_cpu for one in idle or lines) / sampled.cpu
-    places = [one for one in document.hot_spots if (one.where.file, one.where.function) == here]
-    if spot is not max([*places, spot], key=lambda one: one.share):
+    taken = sum(line.main_cpu + line.other_cpu for line in idle or lines) / sampled.cpu
+    places = [
+        hot_spot for hot_spot in document.hot_spots if (hot_spot.where.file, hot_spot.where.function) == here
+    ]
+    if spot is not max([*places, spot], key=lambda hot_spot: hot_spot.share):
         return None
     if idle is not None:
-        idle_calls = [one for line in idle if line.code is not None for one in line.code.find("idle")]
+        idle_calls = [
+            construct for line in idle if line.code is not None for construct in line.code.find("idle")
+        ]
         what = f"{idle_calls[0].name} mostly finds nothing"
     else:
         what = f"asked {count_text(calls)} times" if calls else "does nothing else"
@@ -277,15 +286,15 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
         f"{spot.where.function} asks again and again without a pause, and keeps other threads from running",
         f"`while {spins[0].how}`: {what}; it took {percent_text(100 * taken)} of the program's processor time, while "
         "another thread worked",
-        min(taken, max(sum(one.share for one in places), _starved(sampled, here))),
+        min(taken, max(sum(hot_spot.share for hot_spot in places), _starved(sampled, here))),
         change=words(f"spinning{'.queue' if idle is not None else ''}", "host"),
     )
 
 
 def _starved(sampled: SampledTime, here: tuple[str | None, str | None]) -> float:
     """Return the share (0..1) of the time in which the main thread, at other lines, neither waited nor ran."""
-    others = [one for one in sampled.lines if (one.file, one.function) != here]
-    ready = sum(max(0.0, one.main_wall - one.main_cpu - sum(one.waits.values())) for one in others)
+    others = [line for line in sampled.lines if (line.file, line.function) != here]
+    ready = sum(max(0.0, line.main_wall - line.main_cpu - sum(line.waits.values())) for line in others)
     return ready / sampled.wall if sampled.wall > 0 else 0.0
 
 
@@ -297,15 +306,17 @@ def _idle_lines(
 
     None of any other loop, and where it was not seen where it had found nothing.
     """
-    spins = [one for one in lines if one.code is not None and one.code.find("spin")]
-    at = {one.line for one in spins}
+    spins = [line for line in lines if line.code is not None and line.code.find("spin")]
+    at = {line.line for line in spins}
     inside = [
-        one for one in (*lines, *sampled.outer) if (one.file, one.function) == here and one.line not in at
+        line
+        for line in (*lines, *sampled.outer)
+        if (line.file, line.function) == here and line.line not in at
     ]
-    found = sum(one.main_wall + one.other_wall for one in inside)
-    asks = sum(one.main_wall + one.other_wall for one in spins)
+    found = sum(line.main_wall + line.other_wall for line in inside)
+    asks = sum(line.main_wall + line.other_wall for line in spins)
     nothing = sum(
-        one.main_wall + one.other_wall for one in spins if one.code is not None and one.code.find("idle")
+        line.main_wall + line.other_wall for line in spins if line.code is not None and line.code.find("idle")
     )
     return spins if nothing > FOUND_NOTHING * asks and found < asks / 2 else None
 
@@ -316,8 +327,8 @@ def _questions(document: RunDocument, spot: CodeSpot, name: str) -> tuple[int, f
     From Python 3.12 on cProfile takes the calls of all threads for those of one: its callers are mixed up, its counts
     are not. A loop that does nothing but ask is then the one that asked.
     """
-    edges = [one for one in calls_from(document, spot) if one.callee and one.callee.function == name]
-    calls, seconds = sum(one.calls or 0 for one in edges), sum(one.total or one.own for one in edges)
+    edges = [edge for edge in calls_from(document, spot) if edge.callee and edge.callee.function == name]
+    calls, seconds = sum(edge.calls or 0 for edge in edges), sum(edge.total or edge.own for edge in edges)
     whole = counted_function(document, name, ("",)) if name else None
     if calls < SPINS and whole is not None and (whole.calls or 0) >= SPINS:
         return whole.calls or 0, whole.total or whole.own
@@ -343,16 +354,20 @@ def general_power(document: RunDocument, spot: CodeSpot) -> Insight | None:
     functions = profile_of(document, "functions")
     if functions is None or functions.total <= 0 or spot.code is None:
         return None
-    powers = sum(one.own for one in functions.hotspots if _POWERS.fullmatch(one.function)) / functions.total
-    several = [one for one in document.hot_spots if one.code is not None and one.code.find("power")]
-    for one in spot.code.find("power"):
-        held, instead = spot.variables.get(one.name), _product(one.name, one.how)
+    powers = sum(row.own for row in functions.hotspots if _POWERS.fullmatch(row.function)) / functions.total
+    several = [
+        hot_spot
+        for hot_spot in document.hot_spots
+        if hot_spot.code is not None and hot_spot.code.find("power")
+    ]
+    for construct in spot.code.find("power"):
+        held, instead = spot.variables.get(construct.name), _product(construct.name, construct.how)
         if powers < MIN_POWER or held is None or held.type != "numpy.ndarray" or not instead:
             continue
         return say(
             spot,
             "general-power",
-            f"{one.name} ** {one.how} is computed by the function for any power: multiply instead",
+            f"{construct.name} ** {construct.how} is computed by the function for any power: multiply instead",
             f"{percent_text(100 * powers)} of the processor time is in {_first_power(functions)}"
             + (f", which {len(several)} places use" if len(several) > 1 else ""),
             change=f"{instead} in its place; numpy itself does so for 2, 0.5 and -1 alone",
@@ -361,7 +376,7 @@ def general_power(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _first_power(functions: Profile) -> str:
-    return next(one.function for one in functions.hotspots if _POWERS.fullmatch(one.function))
+    return next(row.function for row in functions.hotspots if _POWERS.fullmatch(row.function))
 
 
 def _product(name: str, exponent: str) -> str:
@@ -385,10 +400,13 @@ DEEP = 8  # generators that an item goes up through, on average: a balanced tree
 def nested_generators(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a generator that yields from itself: each item goes up through one generator for each level."""
     here = (spot.where.file, spot.where.function)
-    lines = [one for one in document.hot_spots if (one.where.file, one.where.function) == here]
-    codes = [one.code for one in lines if one.code is not None]  # of a first line there is none
+    lines = [
+        hot_spot for hot_spot in document.hot_spots if (hot_spot.where.file, hot_spot.where.function) == here
+    ]
+    # A first line has no code.
+    codes = [hot_spot.code for hot_spot in lines if hot_spot.code is not None]
     again = next((found for code in codes for found in code.find("yields-of-itself")), None)
-    if again is None or spot is not max(lines, key=lambda one: one.share):
+    if again is None or spot is not max(lines, key=lambda hot_spot: hot_spot.share):
         return None
     counted = counted_function(document, again.name, (with_slashes(spot.where.file),))
     first = counted.counters.get("primitive_calls", 0.0) if counted is not None else 0.0
@@ -403,7 +421,7 @@ def nested_generators(document: RunDocument, spot: CodeSpot) -> Insight | None:
         f"Go through it with a stack: each item goes up through {depth:,.0f} generators",
         f"{again.name} yields from itself: {_at_least(spot)}{count_text(counted.calls)} resumptions for "
         f"{count_text(round(first))} items and ends",
-        sum(one.share for one in lines) * (1 - 1 / depth),
+        sum(hot_spot.share for hot_spot in lines) * (1 - 1 / depth),
         where=replace(spot.where, line=int(again.how)),
         change=words("nested-generators", "host"),
     )

@@ -65,19 +65,19 @@ _COSTS = re.compile(
 
 def own_warning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return what a library itself says of the line, in its own words: of what costs time alone."""
-    for one in document.warnings:
-        same_file = PurePath(document.workload.folder, one.file) == PurePath(
+    for warning in document.warnings:
+        same_file = PurePath(document.workload.folder, warning.file) == PurePath(
             document.workload.folder, spot.where.file or ""
         )
-        if not same_file or one.line != spot.where.line or spot.kind not in ("python", "library"):
+        if not same_file or warning.line != spot.where.line or spot.kind not in ("python", "library"):
             continue
-        if not _COSTS.search(f"{one.category}: {one.text}"):
+        if not _COSTS.search(f"{warning.category}: {warning.text}"):
             continue
-        first, _, rest = one.text.partition(". ")
+        first, _, rest = warning.text.partition(". ")
         return say(
             spot,
             "own-warning",
-            f"This line gets a {one.category}: {first.rstrip('.')}",
+            f"This line gets a {warning.category}: {first.rstrip('.')}",
             calls_text(spot),
             change=rest.strip() or words("own-warning", "host"),
         )
@@ -87,33 +87,33 @@ def own_warning(document: RunDocument, spot: CodeSpot) -> Insight | None:
 def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a collection that is searched or shifted element by element."""
     constructs = spot.code.constructs if spot.code is not None else ()
-    for one in constructs:
-        held = spot.variables.get(one.name)
-        if held is None or one.kind not in ("contains", "shift", "search"):
+    for construct in constructs:
+        held = spot.variables.get(construct.name)
+        if held is None or construct.kind not in ("contains", "shift", "search"):
             continue
-        if one.how.startswith("rest "):
+        if construct.how.startswith("rest "):
             if held.type in _COPIED_BY_SLICES and (held.length or 0) >= COPIED:
-                return _copied_rest(spot, one, held)
-        elif _is_gone_through(spot, one, held):
-            return _searched(spot, one, held)
+                return _copied_rest(spot, construct, held)
+        elif _is_gone_through(spot, construct, held):
+            return _searched(spot, construct, held)
     return None
 
 
-def _is_gone_through(spot: CodeSpot, one: Construct, held: Variable) -> bool:
+def _is_gone_through(spot: CodeSpot, construct: Construct, held: Variable) -> bool:
     """Return whether a search looks at one element after the other, at many of them, and does so often."""
     length = held.length or 0
-    if one.kind == "contains" and held.type.startswith(("numpy.ndarray", "pandas.")):
+    if construct.kind == "contains" and held.type.startswith(("numpy.ndarray", "pandas.")):
         # `in` of a series itself asks its index, which is a hash table
         array = held.type.startswith("numpy.ndarray") and length >= LONG
         looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
-        return (array or one.how == "array") and (looped or is_often(spot, held))
-    if one.kind != "search":
-        by_value = held.type == "dict" and one.how == "values"
+        return (array or construct.how == "array") and (looped or is_often(spot, held))
+    if construct.kind != "search":
+        by_value = held.type == "dict" and construct.how == "values"
         return length >= LONG and (held.type in ("list", "tuple", "collections.deque") or by_value)
-    if not _stays_in_calls(spot, one.name):
+    if not _stays_in_calls(spot, construct.name):
         return False
     often = is_often(spot, held)
-    if not one.how.startswith("."):
+    if not construct.how.startswith("."):
         return often and length >= LONG and held.type in _GONE_THROUGH
     if held.type in ("str", "bytes"):
         return often and length >= LONG_TEXT
@@ -123,44 +123,51 @@ def _is_gone_through(spot: CodeSpot, one: Construct, held: Variable) -> bool:
 def _stays_in_calls(spot: CodeSpot, name: str) -> bool:
     """Return whether a name is no parameter, or the loop that calls the function gives the same each time."""
     places = (
-        [one.how for one in spot.code.find("parameter") if one.name == name] if spot.code is not None else []
+        [construct.how for construct in spot.code.find("parameter") if construct.name == name]
+        if spot.code is not None
+        else []
     )
     given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
     function = (spot.where.function or "").rpartition(".")[2]
-    return all(any(one.name == function and at in one.how.split() for one in given) for at in places)
+    return all(
+        any(construct.name == function and at in construct.how.split() for construct in given)
+        for at in places
+    )
 
 
-def _searched(spot: CodeSpot, one: Construct, held: Variable) -> Insight:
+def _searched(spot: CodeSpot, construct: Construct, held: Variable) -> Insight:
     """Return what is searched element by element, and what finds it at once."""
     size = f" of {count_text(held.length)}" if held.length and held.length > 0 else ""
-    at_front = one.how in ("pop", "insert")
+    at_front = construct.how in ("pop", "insert")
     what = "moves all elements behind it" if at_front else "lookup scans the list from the start"
     often = f"; {calls_text(spot)}" if calls_text(spot) else ""
-    if one.kind == "search":
+    if construct.kind == "search":
         tree = held.type.startswith(_TREES)
-        what = f"{one.name}{one.how}(...)" if one.how.startswith(".") else f"`{one.how}`"
-        what += " goes through it" if one.how.startswith(".") else " scans it from the start"
-        what += " from its start each time" if one.how.startswith(".") else ""
+        what = (
+            f"{construct.name}{construct.how}(...)" if construct.how.startswith(".") else f"`{construct.how}`"
+        )
+        what += " goes through it" if construct.how.startswith(".") else " scans it from the start"
+        what += " from its start each time" if construct.how.startswith(".") else ""
         key = "tree" if tree else "text" if held.type in ("str", "bytes") else "key"
-        change = words(f"linear-search.{key}", "host").format(name=one.name)
+        change = words(f"linear-search.{key}", "host").format(name=construct.name)
     elif at_front:
         what = f"each {what}"
-        change = f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
+        change = f"{construct.name} = collections.deque({construct.name}), with popleft and appendleft"
     elif held.type.startswith(("numpy.ndarray", "pandas.")):
         what = "each lookup compares all elements"
         change = words("linear-search.array", "host")
     else:
         what = f"each {what}"
-        change = words(f"linear-search.{'remove' if one.how == 'remove' else 'value'}", "host").format(
-            name=one.name
+        change = words(f"linear-search.{'remove' if construct.how == 'remove' else 'value'}", "host").format(
+            name=construct.name
         )
-    if one.how == "array":
-        title = f"Do not search the values of {one.name} each time"
+    if construct.how == "array":
+        title = f"Do not search the values of {construct.name} each time"
         return say(spot, "linear-search", title, f"{what}{often}", change=change)
     return say(
         spot,
         "linear-search",
-        f"{one.name} is {'an' if held.type[0] in 'aeiox' else 'a'} {held.type}{size}: "
+        f"{construct.name} is {'an' if held.type[0] in 'aeiox' else 'a'} {held.type}{size}: "
         + ("do not take from its front" if at_front else "do not search it each time"),
         f"{what}{often}",
         change=change,
@@ -197,19 +204,24 @@ def made_for_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  #
 
 def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a list that stays, and is sorted again with each change."""
-    for one in spot.code.find("sorts") if spot.code is not None else ():
-        held = spot.variables.get(one.name)
+    for construct in spot.code.find("sorts") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
         known = held is not None and held.type in ("list", "dict", "set", "collections.deque")
-        if held is None or not known or (held.length or 0) < LONG or not _stays_in_calls(spot, one.name):
+        if (
+            held is None
+            or not known
+            or (held.length or 0) < LONG
+            or not _stays_in_calls(spot, construct.name)
+        ):
             continue
         if not is_often(spot, held):
             continue
-        heap = one.how == "heapify"
+        heap = construct.how == "heapify"
         times = max(spot.calls or 0, spot.executions or 0)
         return say(
             spot,
             "repeated-sort",
-            f"{one.name} is {'made a heap' if heap else 'sorted'} again each time"
+            f"{construct.name} is {'made a heap' if heap else 'sorted'} again each time"
             + (f", {count_text(times, 'time')}" if times >= MIN_CALLS else ""),
             f"it has {count_text(held.length or 0)} elements; {calls_text(spot)}",
             change=words(f"repeated-sort{'.heap' if heap else ''}", "host"),
@@ -226,7 +238,9 @@ def is_often(spot: CodeSpot, held: Variable) -> bool:
 def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Arithmetic on an array of NumPy that holds objects of Python."""
     text = spot.code.text if spot.code is not None else ""
-    name = next((name for name, one in spot.variables.items() if one.type == OBJECTS and name in text), None)
+    name = next(
+        (name for name, variable in spot.variables.items() if variable.type == OBJECTS and name in text), None
+    )
     if name is None:
         return None
     return say(
@@ -241,14 +255,14 @@ def known_text(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa
     """Return a line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
     if spot.code is None or (spot.calls or 0) < MIN_CALLS:
         return None
-    found = next((one for one in _TEXTS if one[0].search(spot.code.text)), None)
+    found = next((entry for entry in _TEXTS if entry[0].search(spot.code.text)), None)
     return say(spot, found[1], found[2], calls_text(spot)) if found is not None else None
 
 
 def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a table whose rows are all compared again for each group that a loop takes from it."""
-    for one in spot.code.find("mask") if spot.code is not None else ():
-        held = spot.variables.get(one.name)
+    for construct in spot.code.find("mask") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
         looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
         if (
             held is None
@@ -259,8 +273,8 @@ def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
         return say(
             spot,
             "mask-for-each",
-            f"All rows of {one.name} are compared again for each {one.how}",
-            f"{one.name} is a {held.type}, and a loop selects its rows by comparing all of them each time"
+            f"All rows of {construct.name} are compared again for each {construct.how}",
+            f"{construct.name} is a {held.type}, and a loop selects its rows by comparing all of them each time"
             + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
             change=words(f"mask-for-each{'.pandas' if held.type.startswith('pandas.') else ''}", "host"),
         )
@@ -269,19 +283,19 @@ def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 def growing_copy(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a text or an array that is copied to add to it."""
-    for one in spot.code.find("grow") if spot.code is not None else ():
-        held = spot.variables.get(one.name)
-        if one.how == "sum":
+    for construct in spot.code.find("grow") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
+        if construct.how == "sum":
             if held is not None and held.type in ("list", "tuple") and (held.length or 0) >= LONG:
-                return _summed_lists(spot, one.name, held)
+                return _summed_lists(spot, construct.name, held)
             continue
         # a literal in the sum proves its type, the share what it costs
-        if held is None and one.how in ("text", "texts"):
+        if held is None and construct.how in ("text", "texts"):
             held = Variable("str", COPIED)
-        if held is None or (held.type == "str" and "." not in one.name and one.how != "texts"):
+        if held is None or (held.type == "str" and "." not in construct.name and construct.how != "texts"):
             continue  # CPython adds to a text in place where a local name alone holds it
-        array = held.type.startswith(_ARRAYS) and one.how not in ("+", "+=")
-        copied = ("str", "bytes", "tuple") if one.how == "+=" else ("str", "bytes", "tuple", "list")
+        array = held.type.startswith(_ARRAYS) and construct.how not in ("+", "+=")
+        copied = ("str", "bytes", "tuple") if construct.how == "+=" else ("str", "bytes", "tuple", "list")
         if not array and (held.type not in copied or (held.length or 0) < COPIED):
             continue
         joined = (
@@ -292,9 +306,9 @@ def growing_copy(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
         return say(
             spot,
             "growing-copy",
-            f"{one.name} is copied each time something is added to it",
+            f"{construct.name} is copied each time something is added to it",
             f"it is a {held.type}{size}, and all of it is copied to add to it",
-            change=f"append the parts to a list, and make {one.name} of it once, at the end: "
+            change=f"append the parts to a list, and make {construct.name} of it once, at the end: "
             + ("parts.append(...) instead" if held.type in ("list", "tuple") else joined),
         )
     return None
@@ -316,21 +330,27 @@ def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
     code = spot.code
     if code is None or code.loop is None or spot.kind not in ("python", "library"):
         return None
-    for one in code.find("element"):
-        held = spot.variables.get(one.name)
+    for construct in code.find("element"):
+        held = spot.variables.get(construct.name)
         kind = held.type if held is not None else ""
         # `[...]` of a frame is a column, or all rows that an array chooses; of an array a part, where an array chooses.
-        by = [spot.variables.get(name) for name in one.how.strip("[]").split(",")] if "[" in one.how else []
+        by = (
+            [spot.variables.get(name) for name in construct.how.strip("[]").split(",")]
+            if "[" in construct.how
+            else []
+        )
         chosen = kind.endswith("DataFrame") or any(x and x.type.startswith(_ARRAYS) for x in by)
-        several = one.how.startswith("[") and chosen
-        known = kind.startswith(_ARRAYS) and not several and (one.how != "['']" or kind == "pandas.Series")
-        item = one.how == "item" and not one.name
+        several = construct.how.startswith("[") and chosen
+        known = (
+            kind.startswith(_ARRAYS) and not several and (construct.how != "['']" or kind == "pandas.Series")
+        )
+        item = construct.how == "item" and not construct.name
         arrays = (n for n, v in spot.variables.items() if item and v.type.startswith(_ARRAYS))
-        name = one.name if known else next(arrays, "")
+        name = construct.name if known else next(arrays, "")
         if not name:
             continue
         kind = spot.variables[name].type
-        each = spot.seconds / spot.executions if spot.executions and one.how != "apply" else 0.0
+        each = spot.seconds / spot.executions if spot.executions and construct.how != "apply" else 0.0
         if each > _AN_ELEMENT.get(kind.partition(".")[0], each):
             continue
         return say(
@@ -378,17 +398,21 @@ def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             spot.share * (1 - spot.arguments / spot.looks),
             change=words("repeated-work.pure", "host").format(name=last_name(spot.where.function or "")),
         )
-    for one in code.find("call"):
+    for construct in code.find("call"):
         calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
-        kept = one.how == "constant" and _KEEPABLE.fullmatch(one.name) and not _may_change(spot, one.name)
+        kept = (
+            construct.how == "constant"
+            and _KEEPABLE.fullmatch(construct.name)
+            and not _may_change(spot, construct.name)
+        )
         if kept and calls >= SEVERAL:
             return say(
                 spot,
                 "repeated-work",
-                f"{one.name} does the same work {count_text(calls)} times",
+                f"{construct.name} does the same work {count_text(calls)} times",
                 f"it gets the same arguments each time; {calls_text(spot)}",
                 spot.share * (1 - 1 / calls),
-                change=f"call {one.name} once, outside of {place_name(spot.where)}, and keep its result",
+                change=f"call {construct.name} once, outside of {place_name(spot.where)}, and keep its result",
             )
     return None
 
@@ -409,19 +433,19 @@ def _may_change(spot: CodeSpot, function: str) -> bool:
 
 def backtracking(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a regular expression of which one match takes as long as thousands of others, or that trims a text."""
-    for one in spot.code.find("pattern") if spot.code is not None else ():
-        if one.how in ("sub", "subn") and _TRIMS.fullmatch(one.name):
+    for construct in spot.code.find("pattern") if spot.code is not None else ():
+        if construct.how in ("sub", "subn") and _TRIMS.fullmatch(construct.name):
             return say(
                 spot,
                 "backtracking",
                 "Trim the text without a regular expression",
-                f"{one.name} is tried at each character, and reads each run within the text again from each of its "
-                f"characters; {calls_text(spot)}",
+                f"{construct.name} is tried at each character, and reads each run within the text again from each of "
+                f"its characters; {calls_text(spot)}",
                 change="text.strip(CHARACTERS), or rstrip or lstrip for one side",
             )
         if (spot.longest or 0.0) < max(ONE_CALL, OF_ALL * spot.seconds):
             continue
-        nested = _NESTED.search(one.name)
+        nested = _NESTED.search(construct.name)
         part = (
             f"{nested[0]} repeats a part that is itself repeated"
             if nested
@@ -431,32 +455,36 @@ def backtracking(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             spot,
             "backtracking",
             "One match of this pattern takes nearly all the time",
-            f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {one.name or 'the pattern'}: {part}",
+            f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {construct.name or 'the pattern'}: "
+            f"{part}",
         )
     return None
 
 
 def collecting(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return the garbage collector looks through all objects again and again, each time while this place runs."""
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
         return None
     place = spot.where
     # The small lines of a function that compute by themselves are one place.
-    others = {one.where for one in document.hot_spots if one is not spot}
+    others = {hot_spot.where for hot_spot in document.hot_spots if hot_spot is not spot}
     here = [
-        one
-        for one in sampled.lines
-        if (one.file, one.function) == (place.file, place.function)
+        sample
+        for sample in sampled.lines
+        if (sample.file, sample.function) == (place.file, place.function)
         and (
-            one.line == place.line or (spot.kind == "python" and replace(place, line=one.line) not in others)
+            sample.line == place.line
+            or (spot.kind == "python" and replace(place, line=sample.line) not in others)
         )
     ]
-    share = sum(one.collecting for one in here) / sampled.wall
+    share = sum(sample.collecting for sample in here) / sampled.wall
     if share < COLLECTING:
         return None
-    line = max(here, key=lambda one: one.collecting)
-    is_explicit = line.code is not None and any(one.name == "gc.collect" for one in line.code.find("call"))
+    line = max(here, key=lambda sample: sample.collecting)
+    is_explicit = line.code is not None and any(
+        construct.name == "gc.collect" for construct in line.code.find("call")
+    )
     return say(
         spot,
         "garbage-collection",
@@ -474,10 +502,10 @@ def exceptions(document: RunDocument, spot: CodeSpot) -> Insight | None:
     raised = profile_of(document, "raises")
     place = spot.where.function, spot.where.file
     raises = raised.hotspots if raised is not None else ()
-    here = [one for one in raises if (one.function, one.file) == place and one.calls and one.callee]
+    here = [row for row in raises if (row.function, row.file) == place and row.calls and row.callee]
     if not here or spot.kind not in ("python", "library"):
         return None
-    rate = sum(one.own for one in here) / (here[0].calls or 1)
+    rate = sum(row.own for row in here) / (here[0].calls or 1)
     count = rate * (spot.calls or here[0].calls or 0)
     # A program that waits for a free processor takes longer, and its exceptions do not.
     split = document.time_split

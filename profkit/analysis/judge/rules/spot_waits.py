@@ -22,7 +22,7 @@ AT_ONCE = 1.7  # threads that are ready to run, on average
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
 MIN_WAITED = 0.5  # of a place's time
 MUCH, LARGE = 10e6, 8192  # bytes that are read and written, and at a time: more than results and modules
-MANY_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each processor, so that all end together
+MIN_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each processor, so that all end together
 OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
 SEVERAL_HOLDS = 5  # a loop that was held fewer times did so while it began or ended
 HELD, LONG_CALL = 0.5, 0.02  # of a place's time, in an event loop; seconds of one call that holds it
@@ -50,7 +50,7 @@ def polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return _compiled_polling(document, spot)
     if spot.kind != "sleep" or code is None or not code.find("sleep") or code.find("coroutine"):
         return None
-    if not any(one.how != "clock" for one in code.find("while")):
+    if not any(construct.how != "clock" for construct in code.find("while")):
         return None
     pause = code.find("sleep")[0].how
     return say(
@@ -63,7 +63,7 @@ def polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 def _is_compiled(document: RunDocument) -> bool:
     """Return whether the places are those of machine code."""
-    return bool(document.sampled) and all(one.native for one in document.sampled)
+    return bool(document.sampled) and all(sampled.native for sampled in document.sampled)
 
 
 def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
@@ -91,8 +91,8 @@ def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
 def _waiting_line(document: RunDocument, spot: CodeSpot) -> LineSamples | None:
     """Return the samples of a place of machine code that waits."""
     where = (spot.where.file, spot.where.function, spot.where.line)
-    waiting = (one for each in document.sampled for one in each.waiting if spot.kind in one.waits)
-    return next((one for one in waiting if (one.file, one.function, one.line) == where), None)
+    waiting = (line for each in document.sampled for line in each.waiting if spot.kind in line.waits)
+    return next((line for line in waiting if (line.file, line.function, line.line) == where), None)
 
 
 def blocked_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
@@ -106,7 +106,7 @@ def blocked_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if coroutine == "" and not code.find("coroutine"):
         return None
     called = called_name(spot.under) if spot.under is not None and spot.under.name else ""
-    name = called or next((one.name for one in code.find("call")), "the call")
+    name = called or next((construct.name for construct in code.find("call")), "the call")
     called = f"called from {coroutine}, a coroutine" if coroutine else ""
     return say(
         spot,
@@ -121,19 +121,19 @@ def _coroutine_above(document: RunDocument, spot: CodeSpot) -> str:
 
     Empty as well where no other coroutine was seen, and none was ready to run: then nobody waits for the loop.
     """
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     if sampled is None:
         return ""
     coroutines = {
-        (one.file, one.function)
-        for one in (*sampled.lines, *sampled.outer)
-        if one.code is not None and one.code.find("coroutine")
+        (line.file, line.function)
+        for line in (*sampled.lines, *sampled.outer)
+        if line.code is not None and line.code.find("coroutine")
     }
     at = (spot.where.file, spot.where.function, spot.where.line)
-    here = [one for one in sampled.lines if (one.file, one.function, one.line) == at]
-    above = [each for one in here for each in one.within if (each.file, each.function) in coroutines]
+    here = [line for line in sampled.lines if (line.file, line.function, line.line) == at]
+    above = [each for line in here for each in line.within if (each.file, each.function) in coroutines]
     most = max(above, key=lambda each: each.value, default=None)
-    if most is None or most.value < HELD * sum(one.main_wall for one in here):
+    if most is None or most.value < HELD * sum(line.main_wall for line in here):
         return ""
     others = coroutines - {(each.file, each.function) for each in above}
     return name_in_file(most.function, most.file) if others or _is_crowded(document, spot) else ""
@@ -143,30 +143,30 @@ def _is_crowded(document: RunDocument, spot: CodeSpot) -> bool:
     """Return whether something else was ready to run in the event loop for a good part of a place's time."""
     at = (spot.where.file, spot.where.function, spot.where.line)
     here = [
-        one
+        line
         for sampled in document.sampled
-        for one in sampled.lines
-        if (one.file, one.function, one.line) == at
+        for line in sampled.lines
+        if (line.file, line.function, line.line) == at
     ]
-    wall = sum(one.main_wall for one in here)
-    return wall > 0 and sum(one.crowded for one in here) >= HELD * wall
+    wall = sum(line.main_wall for line in here)
+    return wall > 0 and sum(line.crowded for line in here) >= HELD * wall
 
 
 def held_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find work in an event loop that runs for long while something else is ready to run, by the samples."""
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
         return None
     here = [
-        one for one in sampled.lines if (one.file, one.function) == (spot.where.file, spot.where.function)
+        line for line in sampled.lines if (line.file, line.function) == (spot.where.file, spot.where.function)
     ]
     if spot.kind == "library":
-        here = [one for one in here if one.line == spot.where.line]
-    times, held = sum(one.holds for one in here), sum(one.held for one in here)
+        here = [line for line in here if line.line == spot.where.line]
+    times, held = sum(line.holds for line in here), sum(line.held for line in here)
     under = spot.under
     each = (under.seconds_per_call or 0.0) if under is not None else 0.0
     if each >= LONG_CALL:  # a call that keeps the interpreter's lock is seen once, when it has ended
-        held = max(held, sum(one.crowded for one in here))
+        held = max(held, sum(line.crowded for line in here))
     share = min(spot.share, held / sampled.wall)
     if share < HELD * spot.share or (times < SEVERAL_HOLDS and each < LONG_CALL):
         return None
@@ -200,7 +200,7 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if spot.kind == "await" and times >= SEVERAL and (_locks_around(spot) or taken >= CONTENDED * times):
         # Of several tasks one holds the lock: they are under way at the same time already.
         return _held_lock(document, spot)
-    if spot.kind == "await" and any("lock" in one.name.lower() for one in _locks_around(spot)):
+    if spot.kind == "await" and any("lock" in construct.name.lower() for construct in _locks_around(spot)):
         return None  # nobody has counted yet whether others wait for it
     if spot.kind == "await":
         return say(
@@ -288,8 +288,8 @@ def repeated_sync(document: RunDocument, spot: CodeSpot) -> Insight | None:
 def process_per_item(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find a process that is started for each item, and waited for."""
     names = called_names(spot)
-    starts = next((one for one in names if one.rpartition(".")[2] in _PROCESSES), None)
-    sampled = next((one for one in document.sampled if not one.native), None)
+    starts = next((name for name in names if name.rpartition(".")[2] in _PROCESSES), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     children = sampled.children if sampled is not None else 0
     under = (
         spot.under.calls
@@ -315,7 +315,7 @@ def lock_held(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return what is done while a lock is held for which other threads wait."""
     if spot.code is None or not spot.code.find("within"):
         return None
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     within = spot.code.find("within")[-1]
     waiting = [
         line
@@ -371,21 +371,21 @@ def _computing_threads(document: RunDocument) -> float:
     that waits for others. 0 where one only asks whether others are done.
     """
     threads = profile_of(document, "sampled-threads")
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     beside = [
-        one.total or 0.0
-        for one in (threads.hotspots if threads is not None else ())
-        if one.counters.get("first_process") and one.function != "main"
+        row.total or 0.0
+        for row in (threads.hotspots if threads is not None else ())
+        if row.counters.get("first_process") and row.function != "main"
     ]
     if sampled is None or threads is None or not beside:
         return 0.0
     # Lines are those of all runs of the program, threads those of the first one.
-    main = sum(one.total or 0.0 for one in threads.hotspots if one.function == "main")
+    main = sum(row.total or 0.0 for row in threads.hotspots if row.function == "main")
     runs = sampled.wall / main if main > 0 else 1.0
     computing = 0.0
     for line in sampled.lines:
         waits = sum(line.other_waits.values()) + max(
-            (one.value for one in line.below if _WAITING.fullmatch(one.function.rpartition(".")[2])),
+            (frame.value for frame in line.below if _WAITING.fullmatch(frame.function.rpartition(".")[2])),
             default=0.0,
         )
         if line.code is not None and line.code.find("spin") and line.other_cpu >= BUSY * sampled.cpu:
@@ -398,15 +398,20 @@ def _computing_threads(document: RunDocument) -> float:
 def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a pool that spends its time on handing over work."""
     functions = next(
-        (one for one in document.profiles if one.kind == "sampled-functions" and one.total > 0), None
+        (
+            profile
+            for profile in document.profiles
+            if profile.kind == "sampled-functions" and profile.total > 0
+        ),
+        None,
     )
     if functions is None or spot.code is None:
         return None
-    handing = [one for one in functions.hotspots if _MACHINERY.match((one.file or "").replace("\\", "/"))]
-    share = sum(one.own for one in handing) / functions.total
-    pooled = any(_POOLS.match((one.file or "").replace("\\", "/")) for one in handing)
+    handing = [row for row in functions.hotspots if _MACHINERY.match((row.file or "").replace("\\", "/"))]
+    share = sum(row.own for row in handing) / functions.total
+    pooled = any(_POOLS.match((row.file or "").replace("\\", "/")) for row in handing)
     own = (
-        sum(one.own for one in functions.hotspots if is_users_code(one.file, one.function)) / functions.total
+        sum(row.own for row in functions.hotspots if is_users_code(row.file, row.function)) / functions.total
     )
     stands = _stands_still(document, spot)
     if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind == "sleep":
@@ -429,7 +434,7 @@ def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if spot.kind == "python":
         return None
     tasks, cores = _tasks_of(document), document.machine.cores if document.machine is not None else 1
-    if tasks < MANY_TASKS * max(1, _pools_of(document)):
+    if tasks < MIN_TASKS * max(1, _pools_of(document)):
         return None  # few tasks in large pieces leave workers without any
     return say(
         spot,
@@ -443,14 +448,14 @@ def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 def _stands_still(document: RunDocument, spot: CodeSpot) -> float:
     """Return the share (0..1) of a place's time in which it would compute and does not: another thread has the lock."""
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     here = [
-        one
-        for one in (sampled.lines if sampled is not None else ())
-        if (one.file, one.function) == (spot.where.file, spot.where.function) and one.main_wall > 0
+        line
+        for line in (sampled.lines if sampled is not None else ())
+        if (line.file, line.function) == (spot.where.file, spot.where.function) and line.main_wall > 0
     ]
-    wall, ran = sum(one.main_wall for one in here), sum(one.main_cpu for one in here)
-    waited = sum(sum(one.waits.values()) for one in here)
+    wall, ran = sum(line.main_wall for line in here), sum(line.main_cpu for line in here)
+    waited = sum(sum(line.waits.values()) for line in here)
     return max(0.0, 1 - (ran + waited) / wall) if wall > 0 else 0.0
 
 
@@ -459,16 +464,16 @@ def _handing_over(document: RunDocument) -> Place | None:
 
     A thread of the pool pickles them: where the program waits meanwhile says nothing.
     """
-    calls = next((one for one in document.profiles if one.kind == "program-calls"), None)
+    calls = next((profile for profile in document.profiles if profile.kind == "program-calls"), None)
     given = [
-        one
-        for one in (calls.hotspots if calls is not None else ())
-        if one.callee is not None
-        and one.callee.function in _GIVES_TASKS
-        and _POOLS.match((one.callee.file or "").replace("\\", "/"))
-        and is_users_code(one.file, one.function)
+        row
+        for row in (calls.hotspots if calls is not None else ())
+        if row.callee is not None
+        and row.callee.function in _GIVES_TASKS
+        and _POOLS.match((row.callee.file or "").replace("\\", "/"))
+        and is_users_code(row.file, row.function)
     ]
-    most = max(given, key=lambda one: one.calls or 0, default=None)
+    most = max(given, key=lambda row: row.calls or 0, default=None)
     return Place(function=most.function, file=most.file, line=most.line) if most is not None else None
 
 
@@ -476,9 +481,9 @@ def _tasks_of(document: RunDocument) -> int:
     """Return how many tasks were handed over one by one, as cProfile counted; 0 if it is not known."""
     counted = profile_of(document, "own-time")
     calls = [
-        one.calls or 0
-        for one in (counted.hotspots if counted is not None else ())
-        if one.function in _HANDS_OVER and _POOLS.match((one.file or "").replace("\\", "/"))
+        row.calls or 0
+        for row in (counted.hotspots if counted is not None else ())
+        if row.function in _HANDS_OVER and _POOLS.match((row.file or "").replace("\\", "/"))
     ]
     return max(calls, default=0)
 
@@ -493,9 +498,9 @@ def _pools_of(document: RunDocument) -> int:
     """Return how many pools of processes were made, as cProfile counted; 0 if it is not known."""
     counted = profile_of(document, "own-time")
     return sum(
-        one.calls or 0
-        for one in (counted.hotspots if counted is not None else ())
-        if one.function in _MAKES_PROCESSES and _POOLS.match((one.file or "").replace("\\", "/"))
+        row.calls or 0
+        for row in (counted.hotspots if counted is not None else ())
+        if row.function in _MAKES_PROCESSES and _POOLS.match((row.file or "").replace("\\", "/"))
     )
 
 
@@ -514,7 +519,7 @@ WAITS = (
 
 def rank_behind(document: RunDocument) -> Iterator[Insight]:
     """Find ranks of one program of which one works while the others wait for it."""
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((samples for samples in document.sampled if not samples.native), None)
     ranks = sorted({rank for line in sampled.lines for rank in line.ranks}) if sampled is not None else []
     if sampled is None or len(ranks) < 2:
         return
@@ -522,7 +527,7 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
         rank: sum(
             line.ranks.get(rank, 0.0)
             for line in sampled.lines
-            if not any("distributed" in (one.file or "") for one in line.callees)
+            if not any("distributed" in (callee.file or "") for callee in line.callees)
         )
         for rank in ranks
     }
@@ -550,10 +555,12 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
 
 def line_ahead(sampled: SampledTime, rank: str) -> tuple[LineSamples, float]:
     """Return the line in which a rank spends more than the others do on average, and by how many seconds."""
-    others = {one for line in sampled.lines for one in line.ranks} - {rank}
+    others = {other_rank for line in sampled.lines for other_rank in line.ranks} - {rank}
 
     def ahead(line: LineSamples) -> float:
-        return line.ranks.get(rank, 0.0) - sum(line.ranks.get(one, 0.0) for one in others) / len(others)
+        return line.ranks.get(rank, 0.0) - sum(
+            line.ranks.get(other_rank, 0.0) for other_rank in others
+        ) / len(others)
 
     line = max(sampled.lines, key=ahead)
     return line, ahead(line)
