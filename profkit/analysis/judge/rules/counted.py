@@ -9,7 +9,7 @@ from profkit.core.types import CodeSpot, Hotspot, Profile, ProfileKind, RunDocum
 
 def profile_of(document: RunDocument, kind: ProfileKind) -> Profile | None:
     """Return the profile of a kind; None if there is none."""
-    return next((one for one in document.profiles if one.kind == kind), None)
+    return next((profile for profile in document.profiles if profile.kind == kind), None)
 
 
 def with_slashes(file: str | None) -> str:
@@ -26,9 +26,9 @@ def share_below(spot: CodeSpot, function: str, files: tuple[str, ...]) -> float:
     """Return the share (0..1) of a place's time in a library's function anywhere below it."""
     return max(
         (
-            one.value
-            for one in spot.below
-            if last_name(one.function) == function and with_slashes(one.file).endswith(files)
+            frame.value
+            for frame in spot.below
+            if last_name(frame.function) == function and with_slashes(frame.file).endswith(files)
         ),
         default=0.0,
     )
@@ -38,17 +38,17 @@ def counted_function(document: RunDocument, function: str, files: tuple[str, ...
     """Return a library's function as cProfile counted it in the whole run."""
     profile = profile_of(document, "own-time")
     same = (
-        one
-        for one in (profile.hotspots if profile is not None else ())
-        if one.function == function and with_slashes(one.file).endswith(files)
+        row
+        for row in (profile.hotspots if profile is not None else ())
+        if row.function == function and with_slashes(row.file).endswith(files)
     )
-    return max(same, key=lambda one: one.calls or 0, default=None)
+    return max(same, key=lambda row: row.calls or 0, default=None)
 
 
 def calls_from(document: RunDocument, spot: CodeSpot, caller: str | None = None) -> Iterator[Hotspot]:
     """Yield what the function of a place calls by cProfile's counts, or what another function of its file does."""
     profile = profile_of(document, "program-calls")
     name = last_name(caller if caller is not None else spot.where.function or "")
-    for one in profile.hotspots if profile is not None else ():
-        if one.callee is not None and (one.function, one.file) == (name, spot.where.file):
-            yield one
+    for row in profile.hotspots if profile is not None else ():
+        if row.callee is not None and (row.function, row.file) == (name, spot.where.file):
+            yield row

@@ -157,7 +157,8 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
     share = misses * MISPREDICTION_CYCLES / clock / seconds
     place = hottest_native(run, "Bcm", "branch-misses")
     is_simulated = any(
-        one.metric == "branch.miss_rate" and one.quality == "simulated" for one in run.document.readings
+        reading.metric == "branch.miss_rate" and reading.quality == "simulated"
+        for reading in run.document.readings
     )
     if share < COSTS or rate < 1 or (is_simulated and place.file is None):
         return
@@ -221,7 +222,7 @@ def _share_of_loads(run: RunEvidence) -> float:
     """Return the share of lines from memory that a load waits for (nothing waits for a store); 1 if not counted."""
     profile = run.profile("counted-functions")
     counted = [spot.counters for spot in profile.hotspots] if profile is not None else []
-    loads, stores = (sum(one.get(name, 0.0) for one in counted) for name in ("DLmr", "DLmw"))
+    loads, stores = (sum(counters.get(name, 0.0) for counters in counted) for name in ("DLmr", "DLmw"))
     return loads / (loads + stores) if loads + stores else 1.0
 
 
@@ -250,17 +251,17 @@ def _hottest(run: RunEvidence, *counters: str) -> Hotspot | None:
     lines = run.profile("counted-lines")
     for profile in run.document.profiles:
         for counter in counters if profile.kind != "counted-lines" else ():
-            counted = [one for one in profile.hotspots if one.counters.get(counter)]
+            counted = [row for row in profile.hotspots if row.counters.get(counter)]
             if not counted:
                 continue
-            first = max(counted, key=lambda one: one.counters[counter])
+            first = max(counted, key=lambda row: row.counters[counter])
             inside = [
-                one
-                for one in (lines.hotspots if lines is not None else ())
-                if (one.function, one.library) == (first.function, first.library)
-                and one.counters.get(counter)
+                row
+                for row in (lines.hotspots if lines is not None else ())
+                if (row.function, row.library) == (first.function, first.library)
+                and row.counters.get(counter)
             ]
-            return max(inside, key=lambda one: one.counters[counter], default=first)
+            return max(inside, key=lambda row: row.counters[counter], default=first)
     return None
 
 

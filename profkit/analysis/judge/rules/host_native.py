@@ -42,15 +42,19 @@ _CLEARS = re.compile(r"(__)?(memset|bzero)\w*")
 
 def allocation(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find small pieces of memory that are taken and given back one by one."""
-    lines = [one for sampled in document.sampled if sampled.native for one in sampled.lines]
+    lines = [sample for sampled in document.sampled if sampled.native for sample in sampled.lines]
     at = (spot.where.file, spot.where.line, spot.where.function)
-    line = next((one for one in lines if (one.file, one.line, one.function) == at), None)
+    line = next((sample for sample in lines if (sample.file, sample.line, sample.function) == at), None)
     if spot.kind != "native" or line is None:
         return None
-    called = [one for one in line.callees if _ALLOCATES.fullmatch(one.function)]
-    part = sum(one.value for one in called) / line.main_cpu
+    called = [callee for callee in line.callees if _ALLOCATES.fullmatch(callee.function)]
+    part = sum(callee.value for callee in called) / line.main_cpu
     here = (spot.where.file, spot.where.function)
-    known = (costly_row(one) for one in document.hot_spots if (one.where.file, one.where.function) == here)
+    known = (
+        costly_row(hot_spot)
+        for hot_spot in document.hot_spots
+        if (hot_spot.where.file, hot_spot.where.function) == here
+    )
     if part < ALLOCATING or any(known):
         return None  # little, or what allocates is known
     public = spot.under.public if spot.under is not None else None
@@ -80,18 +84,18 @@ def streams_made(document: RunDocument, spot: CodeSpot) -> Insight | None:
     functions = profile_of(document, "functions")
     if functions is None or spot.kind != "native" or functions.total <= 0:
         return None
-    made = sum(one.own for one in functions.hotspots if _MADE.fullmatch(one.function)) / functions.total
+    made = sum(row.own for row in functions.hotspots if _MADE.fullmatch(row.function)) / functions.total
     if made < MAKING:  # one stream that much is written to looks up its locale once
         return None
     here = (spot.where.file, spot.where.function)
-    sampled = [one for each in document.sampled if each.native for one in each.lines]
-    lines = {one.line for one in sampled if (one.file, one.function) == here and _streams(one)}
+    sampled = [line for each in document.sampled if each.native for line in each.lines]
+    lines = {line.line for line in sampled if (line.file, line.function) == here and _streams(line)}
     places = [
-        one
-        for one in document.hot_spots
-        if (one.where.file, one.where.function) == here and one.where.line in lines
+        hot_spot
+        for hot_spot in document.hot_spots
+        if (hot_spot.where.file, hot_spot.where.function) == here and hot_spot.where.line in lines
     ]
-    if not places or spot is not max(places, key=lambda one: one.share):
+    if not places or spot is not max(places, key=lambda hot_spot: hot_spot.share):
         return None
     return say(
         spot,
@@ -99,30 +103,32 @@ def streams_made(document: RunDocument, spot: CodeSpot) -> Insight | None:
         "Do not create a new stream each time to format text",
         f"most of this is in the streams of C++, and {percent_text(100 * made)} of all samples in creating one (its "
         "locale)",
-        sum(one.share for one in places),
+        sum(hot_spot.share for hot_spot in places),
         change=words("streams-made", "host"),
     )
 
 
 def _streams(line: LineSamples) -> bool:
-    inside = sum(one.value for one in line.callees if _STREAMS.fullmatch(one.function))
+    inside = sum(callee.value for callee in line.callees if _STREAMS.fullmatch(callee.function))
     return inside >= STREAMING * line.main_cpu
 
 
 def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a tree whose keys are compared one after the other on the way down."""
-    functions = next((one for one in document.profiles if one.kind == "functions" and one.total > 0), None)
+    functions = next(
+        (profile for profile in document.profiles if profile.kind == "functions" and profile.total > 0), None
+    )
     if spot.kind != "native":
         return None
-    below = max((one.value for one in spot.below if _TREE.fullmatch(one.function)), default=0.0)
+    below = max((frame.value for frame in spot.below if _TREE.fullmatch(frame.function)), default=0.0)
     sampled = functions.hotspots if functions is not None else ()
-    trees = [one for one in sampled if _TREE.fullmatch(one.function)]
-    comparing = [one for one in sampled if _COMPARES.fullmatch(one.function) or one in trees]
-    share = sum(one.own for one in comparing) / functions.total if trees and functions is not None else 0.0
+    trees = [row for row in sampled if _TREE.fullmatch(row.function)]
+    comparing = [row for row in sampled if _COMPARES.fullmatch(row.function) or row in trees]
+    share = sum(row.own for row in comparing) / functions.total if trees and functions is not None else 0.0
     if max(share, below * spot.share) < COMPARED or spot.seconds < MIN_SECONDS:
         return None
     if share >= COMPARED:
-        first = max(comparing, key=lambda one: one.own)
+        first = max(comparing, key=lambda row: row.own)
         evidence = (
             f"{100 * share:.0f} % of the samples are in the tree and in {function_name(first.function)[:60]}"
         )
@@ -168,7 +174,7 @@ def known_callee(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
 
 def _share_of(pattern: re.Pattern[str], spot: CodeSpot) -> float:
     """Return the share (0..1) of a place in functions that have such a name, by the largest of them."""
-    return max((one.value for one in spot.below if pattern.fullmatch(one.function)), default=0.0)
+    return max((frame.value for frame in spot.below if pattern.fullmatch(frame.function)), default=0.0)
 
 
 _TRANSFERS = re.compile(r"(__GI_)?_*(libc_)?p?(read|write)(v|64)?|_*(libc_)?(recv|send)(from|to|msg)?")
@@ -200,21 +206,21 @@ def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
     other, each with what it costs.
     """
     lines = profile_of(document, "counted-lines")
-    part = any(one.reason is not None and one.reason.code == _PART for one in document.readings)
+    part = any(reading.reason is not None and reading.reason.code == _PART for reading in document.readings)
     if lines is None or not part or spot.kind != "native" or spot.where.file is None:
         return None
     name = spot.where.file.rpartition("/")[2]
-    here = [one for one in lines.hotspots if (one.file or "").rpartition("/")[2] == name]
-    counts = {event: sum(one.counters.get(event, 0.0) for one in here) for event in _EVENTS}
+    here = [row for row in lines.hotspots if (row.file or "").rpartition("/")[2] == name]
+    counts = {event: sum(row.counters.get(event, 0.0) for row in here) for event in _EVENTS}
     # How a loop moves its address is the same in all of the run; what else a small part shows may not be.
     strided = is_strided(document, counts["DLmr"])
     if counts["Ir"] < MIN_COUNTED or (is_little_simulated(document) and not strided):
         return None
     follows, cycles = is_chained(document, counts["DLmr"]), simulated_cycles(document, counts)
-    kind = max(cycles, key=lambda one: cycles[one])
+    kind = max(cycles, key=lambda cause: cycles[cause])
     share = cycles[kind] / sum(cycles.values())
     event = {"memory": "DLmr", "branches": "Bcm"}.get(kind, "Ir")
-    line = max(here, key=lambda one: one.counters.get(event, 0.0)).counters
+    line = max(here, key=lambda row: row.counters.get(event, 0.0)).counters
     if kind == "work" or share < PART_COSTS:
         return None
     if kind == "branches" and not _is_near(spot, lines.hotspots, "Bcm"):
@@ -252,7 +258,7 @@ NEAR = 3  # lines: a branch, and what it skips
 
 def _is_near(spot: CodeSpot, lines: Sequence[Hotspot], event: str) -> bool:
     """Return whether the line with most of an event is the place itself, or a line beside it."""
-    most = max(lines, key=lambda one: one.counters.get(event, 0.0))
+    most = max(lines, key=lambda row: row.counters.get(event, 0.0))
     if most.line is None or spot.where.line is None or not most.file or not spot.where.file:
         return False
     same = most.file.rpartition("/")[2] == spot.where.file.rpartition("/")[2]
@@ -271,17 +277,17 @@ def hash_chains(document: RunDocument, spot: CodeSpot) -> Insight | None:
     that also branches. A walk over all elements executes neither. What was simulated of the program is its beginning,
     where the table is still small: the chains of the whole run are at least as long.
     """
-    lines = next((one for one in document.profiles if one.kind == "counted-lines"), None)
+    lines = next((profile for profile in document.profiles if profile.kind == "counted-lines"), None)
     if lines is None or spot.kind != "native" or spot is not document.hot_spots[0]:
         return None
     table = [
-        (one.line or 0, one.counters)
-        for one in lines.hotspots
-        if (one.file or "").endswith("/bits/hashtable.h") and one.counters.get("Dr")
+        (row.line or 0, row.counters)
+        for row in lines.hotspots
+        if (row.file or "").endswith("/bits/hashtable.h") and row.counters.get("Dr")
     ]
     # At each node the walk asks whether it is the key, and whether the bucket ends: what branches less is no walk.
-    walks = (one for one in table if one[1].get("Bc", 0.0) >= one[1]["Dr"])
-    walked = max(walks, key=lambda one: one[1]["Dr"], default=None)
+    walks = (row for row in table if row[1].get("Bc", 0.0) >= row[1]["Dr"])
+    walked = max(walks, key=lambda row: row[1]["Dr"], default=None)
     if walked is None:
         return None
     before = [own["Dr"] for at, own in table if 0 < walked[0] - at <= _CLUSTER and not own.get("Bc")]
@@ -307,11 +313,11 @@ def walk_from_the_start(document: RunDocument, spot: CodeSpot) -> Insight | None
     name = function_name(spot.under.name) if spot.under is not None else ""
     if not _FROM_THE_START.fullmatch(name):
         return None
-    counted = next((one for one in document.profiles if one.kind == "counted-functions"), None)
+    counted = next((profile for profile in document.profiles if profile.kind == "counted-functions"), None)
     walks = (
-        [one for one in counted.hotspots if _OF_TEXT.fullmatch(one.function)] if counted is not None else []
+        [row for row in counted.hotspots if _OF_TEXT.fullmatch(row.function)] if counted is not None else []
     )
-    walk = max(walks, key=lambda one: one.own, default=None)
+    walk = max(walks, key=lambda row: row.own, default=None)
     if walk is None or not walk.calls or walk.calls < MIN_LOOKUPS or walk.own < LONG_WALK * walk.calls:
         return None
     return say(
@@ -335,7 +341,9 @@ def _locking_lines(document: RunDocument) -> list[LineSamples]:
         if sampled.native
         for line in sampled.lines
         if line.main_cpu >= NOTABLE * sampled.cpu
-        and any(one.value >= LOCKED * line.main_cpu and _LOCKS.search(one.function) for one in line.below)
+        and any(
+            frame.value >= LOCKED * line.main_cpu and _LOCKS.search(frame.function) for frame in line.below
+        )
     ]
 
 
@@ -354,13 +362,13 @@ def polled_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
     polls = spot.kind == "native" and spot.code is not None and spot.code.find("spin")
     if not polls or spot.seconds < MIN_SECONDS or not _is_of_one_thread(document):
         return None
-    alike = [one for one in document.hot_spots if one.where.function == spot.where.function]
+    alike = [hot_spot for hot_spot in document.hot_spots if hot_spot.where.function == spot.where.function]
     return say(
         spot,
         "spinning",
         "A loop takes the lock again and again to see whether there is work",
         "one thread alone takes and gives back this lock, and nothing in the loop waits",
-        sum(one.share for one in alike if one.kind == "native"),
+        sum(hot_spot.share for hot_spot in alike if hot_spot.kind == "native"),
         change=words("spinning.lock", "host"),
     )
 
@@ -370,8 +378,8 @@ def native_locks(run: RunEvidence) -> Iterator[Insight]:
     sampled, split = run.profile("functions"), run.document.time_split
     if sampled is None or split is None or (split.thread_count or 1) < 2 or run.document.workload.python:
         return
-    locking = [one for one in sampled.hotspots if _LOCKS.search(one.function)]
-    share = sum(one.own for one in locking) / sampled.total
+    locking = [row for row in sampled.hotspots if _LOCKS.search(row.function)]
+    share = sum(row.own for row in locking) / sampled.total
     if share < LOCKED or _is_of_one_thread(run.document):
         return
     yield insight_at(

@@ -32,11 +32,11 @@ def dense_gradient(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if operations is None or found is None:
         return None
     at = (spot.where.file, spot.where.line)
-    here = [one for one in operations.hotspots if (one.file, one.line) == at and one.calls is not None]
-    backward = [one for one in here if _BACKWARD.fullmatch(one.function)]
-    seconds, times = sum(one.own for one in backward), sum(one.calls or 0 for one in backward)
+    here = [row for row in operations.hotspots if (row.file, row.line) == at and row.calls is not None]
+    backward = [row for row in here if _BACKWARD.fullmatch(row.function)]
+    seconds, times = sum(row.own for row in backward), sum(row.calls or 0 for row in backward)
     rows, used, size = found
-    if not times or seconds < MAJORITY * sum(one.own for one in here) or seconds / times < size / WRITES:
+    if not times or seconds < MAJORITY * sum(row.own for row in here) or seconds / times < size / WRITES:
         return None
     return say(
         spot,
@@ -52,12 +52,12 @@ def dense_gradient(document: RunDocument, spot: CodeSpot) -> Insight | None:
 def _sparse_table(operations: Profile) -> tuple[int, int, int] | None:
     """Return the rows of the largest table, how many of them a batch looks up, if few, and its bytes in float32."""
     tables = []
-    for one in operations.hotspots:
-        shapes = _TABLE.match(one.shapes or "") if one.function in ("embedding", "embedding_bag") else None
+    for row in operations.hotspots:
+        shapes = _TABLE.match(row.shapes or "") if row.function in ("embedding", "embedding_bag") else None
         if shapes is not None:
             used = prod(int(size) for size in shapes[3].split(","))
             tables.append((int(shapes[1]), used, 4 * int(shapes[1]) * int(shapes[2])))
-    return max((one for one in tables if one[0] >= SPARSE * one[1]), default=None)
+    return max((table for table in tables if table[0] >= SPARSE * table[1]), default=None)
 
 
 AGAIN, SEVERAL_NODES = 1.9, 20  # times that an operation is differentiated; operations
@@ -73,11 +73,11 @@ def backward_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     at = (spot.where.file, spot.where.line)
     counts = [
-        one.counters
-        for one in operations.hotspots
-        if (one.file, one.line) == at and BACKWARD_NODES in one.counters
+        row.counters
+        for row in operations.hotspots
+        if (row.file, row.line) == at and BACKWARD_NODES in row.counters
     ]
-    gone, made = (sum(one[name] for one in counts) for name in (BACKWARD_NODES, OPERATIONS_MADE))
+    gone, made = (sum(counters[name] for counters in counts) for name in (BACKWARD_NODES, OPERATIONS_MADE))
     if made < SEVERAL_NODES or gone < AGAIN * made:
         return None
     return say(
