@@ -99,7 +99,7 @@ def repeated_pinning(run: RunEvidence) -> Iterator[Insight]:
 def graphs_captured_again(run: RunEvidence) -> Iterator[Insight]:
     """Find graphs of CUDA that are captured in each step and hardly replayed: that takes longer than plain launches."""
     made, launched = _calls_of(run, _INSTANTIATING), _count(_calls_of(run, _REPLAYING))
-    around = [one for known in (_CAPTURING, _ALLOCATING, _FREEING) for one in _calls_of(run, known)]
+    around = [call for known in (_CAPTURING, _ALLOCATING, _FREEING) for call in _calls_of(run, known)]
     share = _share_of(run, around, made)
     if share and launched <= REPLAYS * _count(made):
         yield insight_at(
@@ -115,8 +115,12 @@ def graphs_captured_again(run: RunEvidence) -> Iterator[Insight]:
 def managed_memory(run: RunEvidence) -> Iterator[Insight]:
     """Find managed memory that host and device use alternately, so that its pages move back and forth in each step."""
     trace, idle = run.trace, idle_share(run)
-    moved = [one for one in trace.transfers if one.kind.endswith("(managed)")] if trace is not None else []
-    seconds = sum(one.seconds for one in moved)
+    moved = (
+        [transfer for transfer in trace.transfers if transfer.kind.endswith("(managed)")]
+        if trace is not None
+        else []
+    )
+    seconds = sum(transfer.seconds for transfer in moved)
     if (
         trace is None
         or not trace.repeats
@@ -125,12 +129,14 @@ def managed_memory(run: RunEvidence) -> Iterator[Insight]:
         or seconds < MIN_SHARE * trace.span
     ):
         return
-    count = sum(one.count for one in moved) / trace.repeats
-    ways = {one.kind: one.bytes / trace.repeats for one in moved}
+    count = sum(transfer.count for transfer in moved) / trace.repeats
+    ways = {transfer.kind: transfer.bytes / trace.repeats for transfer in moved}
     to, back = ways.get("host to device (managed)", 0.0), ways.get("device to host (managed)", 0.0)
     if min(to, back) < BACK * max(to, back):  # the first use, which moves a page once
         return
-    line = next((place_of_line(one) for one in trace.lines if one.call == "cudaMallocManaged"), None)
+    line = next(
+        (place_of_line(gpu_line) for gpu_line in trace.lines if gpu_line.call == "cudaMallocManaged"), None
+    )
     yield insight_at(
         "managed-memory",
         "Keep this memory on the GPU: its pages move to the host and back in each step",
@@ -143,7 +149,7 @@ def managed_memory(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _calls_of(run: RunEvidence, pattern: re.Pattern[str]) -> list[ApiCall]:
-    return [one for one in run.trace.api if pattern.match(one.name)] if run.trace is not None else []
+    return [call for call in run.trace.api if pattern.match(call.name)] if run.trace is not None else []
 
 
 def _share_of(run: RunEvidence, calls: Sequence[ApiCall], *repeated: Sequence[ApiCall]) -> float:
@@ -153,22 +159,26 @@ def _share_of(run: RunEvidence, calls: Sequence[ApiCall], *repeated: Sequence[Ap
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:
         return 0.0
-    share = min(idle_share(run) or 0.0, sum(one.seconds for one in calls) / trace.span)
+    share = min(idle_share(run) or 0.0, sum(call.seconds for call in calls) / trace.span)
     often = min(map(_count, repeated)) >= max(MIN_WAITS, MIN_PER_REPETITION * trace.repeats)
     return share if often and share >= MIN_SHARE else 0.0
 
 
 def _count(calls: Sequence[ApiCall]) -> int:
-    return sum(one.calls for one in calls)
+    return sum(call.calls for call in calls)
 
 
 def _calling_place(run: RunEvidence, calls: Sequence[ApiCall], sampled: re.Pattern[str]) -> Place:
     """Return the line of the source that takes most time in these calls; else that of most samples with such a text."""
-    names, trace = {one.name.partition("_")[0] for one in calls}, run.trace
-    lines = [one for one in trace.lines if one.call in names] if trace is not None else []
+    names, trace = {call.name.partition("_")[0] for call in calls}, run.trace
+    lines = [line for line in trace.lines if line.call in names] if trace is not None else []
     if lines:
-        return place_of_line(max(lines, key=lambda one: one.seconds))
-    spots = (one for one in run.document.hot_spots if one.code is not None and sampled.search(one.code.text))
+        return place_of_line(max(lines, key=lambda line: line.seconds))
+    spots = (
+        hot_spot
+        for hot_spot in run.document.hot_spots
+        if hot_spot.code is not None and sampled.search(hot_spot.code.text)
+    )
     return next((spot.where for spot in spots), looping_place(run))
 
 
@@ -177,13 +187,16 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
     trace, idle = run.trace, idle_share(run)
     if trace is None or idle is None or not trace.line_span or not trace.lines_of or not trace.repeats:
         return
-    sent_in_all = sum(one.count for one in trace.transfers if one.kind == "host to device")
+    sent_in_all = sum(transfer.count for transfer in trace.transfers if transfer.kind == "host to device")
     recorded = sum(
-        one.count for line in trace.lines for one in line.transfers if one.kind == "host to device"
+        transfer.count
+        for line in trace.lines
+        for transfer in line.transfers
+        if transfer.kind == "host to device"
     )
-    for line in sorted(trace.lines, key=lambda one: -one.seconds):
-        sent = [one for one in line.transfers if one.kind == "host to device"]
-        count, size = sum(one.count for one in sent), sum(one.bytes for one in sent)
+    for line in sorted(trace.lines, key=lambda gpu_line: -gpu_line.seconds):
+        sent = [transfer for transfer in line.transfers if transfer.kind == "host to device"]
+        count, size = sum(transfer.count for transfer in sent), sum(transfer.bytes for transfer in sent)
         share = min(idle, line.seconds / trace.line_span)
         each = sent_in_all * count / recorded / trace.repeats if recorded else 0.0
         if count < MIN_WAITS or each < SEVERAL or size > SMALL * count or share < MIN_SHARE:
@@ -207,15 +220,25 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
     trace, idle = run.trace, idle_share(run)
     if run.framework != "jax" or trace is None or idle is None or not trace.repeats or idle < MIN_SHARE:
         return
-    programs = {found[1] for one in trace.kernels for name in one.ranges if (found := _MODULE.search(name))}
+    programs = {
+        found[1] for kernel in trace.kernels for name in kernel.ranges if (found := _MODULE.search(name))
+    }
     each = trace.launches / trace.repeats
     if len(programs) < PROGRAMS or each < KERNELS or trace.repeats < STEPS:
         return  # what a model is made with runs one by one, and some of it twice
     kinds = ("python", "library", "lock", "waiting")
-    spots = [one for one in run.document.hot_spots if one.kind in kinds and one.code is not None]
-    calls = [(one, looping_call(run, one.where)) for one in spots]
+    spots = [
+        hot_spot
+        for hot_spot in run.document.hot_spots
+        if hot_spot.kind in kinds and hot_spot.code is not None
+    ]
+    calls = [(hot_spot, looping_call(run, hot_spot.where)) for hot_spot in spots]
     # What is not called from a loop is of the program's start, and may take longest: each operation is compiled there.
-    repeated = (call for one, call in calls if call != one.where or (one.code and one.code.loop is not None))
+    repeated = (
+        call
+        for hot_spot, call in calls
+        if call != hot_spot.where or (hot_spot.code and hot_spot.code.loop is not None)
+    )
     launching = dispatching_lines(run.document)
     where = (
         looping_call(run, max(launching, key=lambda pair: pair[1])[0])
@@ -243,16 +266,16 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:
         return
-    by_kernels = [one for one in trace.kernels if is_copy(one)]
-    by_driver = [one for one in trace.transfers if one.kind == "device to device"]
+    by_kernels = [kernel for kernel in trace.kernels if is_copy(kernel)]
+    by_driver = [transfer for transfer in trace.transfers if transfer.kind == "device to device"]
     share = run.share_of(by_kernels)
-    share += min(trace.copying or 0.0, sum(one.seconds for one in by_driver)) / trace.span
-    count = sum(one.launches for one in by_kernels) + sum(one.count for one in by_driver)
+    share += min(trace.copying or 0.0, sum(transfer.seconds for transfer in by_driver)) / trace.span
+    count = sum(kernel.launches for kernel in by_kernels) + sum(transfer.count for transfer in by_driver)
     if share < MUCH or count < MIN_PER_REPETITION * trace.repeats:
         return
-    moved = sum(one.bytes for one in by_driver)
-    largest = max(by_kernels, key=lambda one: one.total, default=None)
-    if largest is not None and largest.total < sum(one.seconds for one in by_driver):
+    moved = sum(transfer.bytes for transfer in by_driver)
+    largest = max(by_kernels, key=lambda kernel: kernel.total, default=None)
+    if largest is not None and largest.total < sum(transfer.seconds for transfer in by_driver):
         largest = None
     of_what = f", most of {largest.operation}" if largest is not None and largest.operation else ""
     size = f", {format_quantity(moved, 'B')}" if moved and largest is None else ""
@@ -276,7 +299,7 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
 def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place, float]:
     seconds = launching_lines(kernels)
     for line in trace.lines:
-        copied = sum(one.seconds for one in line.transfers if one.kind == "device to device")
+        copied = sum(transfer.seconds for transfer in line.transfers if transfer.kind == "device to device")
         if copied:
             seconds[place_of_line(line)] = seconds.get(place_of_line(line), 0.0) + copied
     return seconds
@@ -286,7 +309,7 @@ def by_operation(
     run: RunEvidence, is_one: Callable[[KernelTime], object]
 ) -> Iterator[tuple[KernelTime, float, Place]]:
     """Yield, if such operations take much time, the largest kernel, the share of all of them, and their line."""
-    own = [one for one in run.times if is_one(one)]
+    own = [kernel for kernel in run.times if is_one(kernel)]
     share = run.share_of(own)
     if own and share >= MUCH:
         yield own[0], share, main_line(own)
@@ -318,7 +341,7 @@ def _adds_into_few(kernel: KernelTime) -> bool:
 
 def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
     """Yield a matrix that is factorised in each step."""
-    for largest, share, place in by_operation(run, lambda one: _FACTORING.match(one.operation or "")):
+    for largest, share, place in by_operation(run, lambda kernel: _FACTORING.match(kernel.operation or "")):
         word = _FACTORING.match(largest.operation or "")
         if run.trace is None or not run.trace.repeats or word is None:
             return
@@ -333,7 +356,7 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
 
 def sorting(run: RunEvidence) -> Iterator[Insight]:
     """Yield an operation of torch that sorts, for much of the time."""
-    for largest, share, place in by_operation(run, lambda one: _SORTING.match(one.operation or "")):
+    for largest, share, place in by_operation(run, lambda kernel: _SORTING.match(kernel.operation or "")):
         word = _SORTING.match(largest.operation or "")
         if word is None or "sort" not in largest.kernel.name.lower():
             return
@@ -350,10 +373,10 @@ def sorting(run: RunEvidence) -> Iterator[Insight]:
 
 def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
     """Find FFTs of a length with a large prime factor, which cuFFT computes as convolutions of a greater length."""
-    for _, share, place in by_operation(run, lambda one: "bluestein" in one.kernel.name):
-        inputs = [size for one in run.times if (size := _TRANSFORM.match(one.operation or ""))]
+    for _, share, place in by_operation(run, lambda kernel: "bluestein" in kernel.kernel.name):
+        inputs = [match for kernel in run.times if (match := _TRANSFORM.match(kernel.operation or ""))]
         # of c2r that, or one less
-        lengths = [2 * int(one[2]) - 1 if one[1] == "c2r" else int(one[2]) for one in inputs]
+        lengths = [2 * int(match[2]) - 1 if match[1] == "c2r" else int(match[2]) for match in inputs]
         bad = next((length for length in lengths if next_fast_length(length) != length), None)
         padded = f"; the next one is {next_fast_length(bad):,}" if bad is not None else ""
         yield Insight(

@@ -71,11 +71,15 @@ def looping_place(run: RunEvidence) -> Place:
 def repeated_spot(run: RunEvidence) -> CodeSpot | None:
     """Return the place with most of the host's time that is in a loop, or in a function that calls torch repeatedly."""
     lines = run.trace.lines if run.trace is not None else ()
-    calling = {(one.file, one.function) for one in lines if one.calls >= MIN_WAITS}
-    for one in run.document.hot_spots:
-        repeated = (one.where.file, one.where.function) in calling
-        if one.kind != "import" and one.code is not None and (repeated or one.code.loop is not None):
-            return one
+    calling = {(line.file, line.function) for line in lines if line.calls >= MIN_WAITS}
+    for hot_spot in run.document.hot_spots:
+        repeated = (hot_spot.where.file, hot_spot.where.function) in calling
+        if (
+            hot_spot.kind != "import"
+            and hot_spot.code is not None
+            and (repeated or hot_spot.code.loop is not None)
+        ):
+            return hot_spot
     return None
 
 
@@ -83,12 +87,12 @@ def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
     """Return file and line of the main waits for the device: nearly all waits, taking half of its time."""
     if not trace.span or not trace.line_span:
         return frozenset()
-    waits = sum(one.waits for one in trace.lines)
+    waits = sum(line.waits for line in trace.lines)
     share = sum(call.seconds for call in trace.api if _WAITING.search(call.name)) / trace.span
     return frozenset(
-        (one.file, one.line)
-        for one in trace.lines
-        if one.waits >= MAX_WAITS * waits > 0 and share >= HALF * one.seconds / trace.line_span
+        (line.file, line.line)
+        for line in trace.lines
+        if line.waits >= MAX_WAITS * waits > 0 and share >= HALF * line.seconds / trace.line_span
     )
 
 
@@ -109,7 +113,7 @@ def times_text(trace: GpuTrace, count: int) -> str:
 def recorded_part(trace: GpuTrace) -> float:
     """Return the part (0..1) of the run whose lines are known, by launches (not slowed by recording), else by time."""
     recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
-    launches = sum(one.launches for one in trace.lines)
+    launches = sum(line.launches for line in trace.lines)
     return min(1.0, launches / trace.launches) if recorded < WHOLE and launches else recorded
 
 
@@ -119,7 +123,7 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     share = idle_share(run)
     if trace is None or share is None or share < MIN_SHARE:
         return
-    line = max(trace.lines, key=lambda one: one.waits, default=None)
+    line = max(trace.lines, key=lambda gpu_line: gpu_line.waits, default=None)
     if line is None or line.waits < MIN_WAITS:
         yield from _sampled_sync(run, trace, share)
         return
@@ -130,7 +134,7 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     )
     if line.waits < least:
         return
-    back = [one for one in line.transfers if one.kind == "device to host"]
+    back = [transfer for transfer in line.transfers if transfer.kind == "device to host"]
     size = back[0].bytes / max(1, back[0].count) if back else 0.0
     reads = f", {format_quantity(size, 'B')} each" if back else ""
     launched = f"; a step is {plural(round(per_launch), 'kernel')}" if per_launch >= 2 else ""
@@ -151,7 +155,7 @@ def _wait_less(run: RunEvidence, line: GpuLine) -> str:
     """Return what avoids the wait, by the operations of the line: some wait for the size of their result, or for
     its check.
     """
-    operations = [one.operation or "" for one in kernels_at(run, place_of_line(line))]
+    operations = [kernel.operation or "" for kernel in kernels_at(run, place_of_line(line))]
     known = (name for name, pattern in _WAITS_IN.items() if any(map(pattern.match, operations)))
     return next((words(f"device-sync.{name}", "torch") for name in known), words_for(run, "device-sync"))
 
@@ -161,7 +165,7 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
     sampled stacks.
     """
     waits = sum(call.calls for call in trace.api if _SYNCHRONISES.search(call.name))
-    waits -= sum(one.count for one in trace.transfers if one.kind == "host to device")
+    waits -= sum(transfer.count for transfer in trace.transfers if transfer.kind == "host to device")
     if not trace.repeats or waits < max(MIN_WAITS, MIN_PER_REPETITION * trace.repeats):
         return
     for spot in run.document.hot_spots:
@@ -188,9 +192,9 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
     if share < MIN_SHARE:
         return
     first = profile.hotspots[0]
-    whole = [bool(one.counters.get("whole")) for one in profile.hotspots]
+    whole = [bool(row.counters.get("whole")) for row in profile.hotspots]
     outer = "; what calls this function is not compiled at all" if any(whole) and not all(whole) else ""
-    lines = len({(one.file, one.line) for one in profile.hotspots})
+    lines = len({(row.file, row.line) for row in profile.hotspots})
     yield Insight(
         "graph-breaks",
         "Remove the code that torch.compile cannot handle: the whole function runs uncompiled"
@@ -210,9 +214,9 @@ _COMPILERS = {"jax": "JAX", "triton": "Triton", "torch": "torch.compile"}
 
 def recompilations(run: RunEvidence) -> Iterator[Insight]:
     """Yield what torch.compile, JAX or Triton compiles again and again; torch gives up after eight times."""
-    profiles = [one for one in run.document.profiles if one.kind == "recompilations"]
-    often = [one for profile in profiles for one in profile.hotspots if (one.calls or 0) >= AGAIN]
-    first = max(often, key=lambda one: one.total or 0.0, default=None)
+    profiles = [profile for profile in run.document.profiles if profile.kind == "recompilations"]
+    often = [row for profile in profiles for row in profile.hotspots if (row.calls or 0) >= AGAIN]
+    first = max(often, key=lambda row: row.total or 0.0, default=None)
     if first is None:
         return
     split = run.document.time_split
@@ -243,7 +247,7 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _other_lines(spots: Sequence[Hotspot]) -> str:
-    lines = list(dict.fromkeys(one.line for one in spots[1:] if one.line != spots[0].line))
+    lines = list(dict.fromkeys(row.line for row in spots[1:] if row.line != spots[0].line))
     return f"; also in line {', '.join(map(str, lines[:5]))}" if lines else ""
 
 
@@ -292,8 +296,8 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
         return
     spots, known = profile.hotspots, profile.hotspots[0].counters
     lines = [
-        f"{format_quantity(one.own, 'B')} in {plural(one.calls or 0, 'block')} by {_holder(one)}"
-        for one in spots[:4]
+        f"{format_quantity(row.own, 'B')} in {plural(row.calls or 0, 'block')} by {_holder(row)}"
+        for row in spots[:4]
     ]
     reserved = known.get("reserved", 0.0)
     requested, unused = format_quantity(known.get("asked", 0.0), "B"), reserved - profile.total
@@ -303,7 +307,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
         if unused > PIECES * reserved
         else ""
     )
-    first = next((one for one in spots if one.file is not None), spots[0])
+    first = next((row for row in spots if row.file is not None), spots[0])
     yield insight_at(
         "out-of-memory",
         "The memory of the device is full",
@@ -346,7 +350,7 @@ PADDED = 0.3  # of the columns: a batch in which fewer are padding alone is near
 def padded_batches(run: RunEvidence) -> Iterator[Insight]:
     """Find batches of token ids that are padded to a width which none of their rows needs."""
     profile = run.profile("padded-batches")
-    spot = max(profile.hotspots, key=lambda one: one.own) if profile is not None else None
+    spot = max(profile.hotspots, key=lambda row: row.own) if profile is not None else None
     if spot is None or not spot.total or spot.own < PADDED * spot.total or not spot.calls:
         return
     share = min(1.0, spot.own / spot.total)
@@ -376,16 +380,18 @@ def fills_memory_soon(run: RunEvidence) -> bool:
 def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
     """Yield a product, a softmax over its rows, and a product with them: attention whose scores go through memory."""
     for scores in attention_scores(run):
-        own = [one for one in run.times if _works_on(one, *scores)]
+        own = [kernel for kernel in run.times if _works_on(kernel, *scores)]
         complete = functools.partial(_has_attention, scores=scores)
         if not is_written_out(run, own, _FUSED_ATTENTION, ("softmax(", "exp("), complete):
             continue
-        share = run.share_of(one for one in own if product_dims(one) is None)
+        share = run.share_of(kernel for kernel in own if product_dims(kernel) is None)
         if share < MIN_SHARE:
             continue
-        lines = sorted({(one.file, one.line, one.function) for one in own if one.file and one.line})
-        softmax = next((one for one in own if _scores(one) == scores), own[0])
-        here = [one for one in lines if one[0] == softmax.file and one[2] == softmax.function]
+        lines = sorted(
+            {(kernel.file, kernel.line, kernel.function) for kernel in own if kernel.file and kernel.line}
+        )
+        softmax = next((kernel for kernel in own if _scores(kernel) == scores), own[0])
+        here = [line for line in lines if line[0] == softmax.file and line[2] == softmax.function]
         place = Place(
             operation=softmax.operation,
             function=softmax.function,
@@ -423,14 +429,14 @@ def is_written_out(
     parts (`complete`) and its text, as far as it is known, says none of `words_of`: it calls a function of the library
     that is itself made of these.
     """
-    forward = [one for one in kernels if one.backward_of is None]
-    places = {(one.file, one.function) for one in forward}
-    for one in run.times:
-        called = (one.backward_of or one.operation or "").split(" ")[0].removeprefix("aten::")
-        if fused.fullmatch(called) and (one.file is None or (one.file, one.function) in places):
+    forward = [kernel for kernel in kernels if kernel.backward_of is None]
+    places = {(kernel.file, kernel.function) for kernel in forward}
+    for kernel in run.times:
+        called = (kernel.backward_of or kernel.operation or "").split(" ")[0].removeprefix("aten::")
+        if fused.fullmatch(called) and (kernel.file is None or (kernel.file, kernel.function) in places):
             return False
     for line in launching_lines(forward):
-        here = [one for one in kernels_at(run, line) if one.backward_of is None]
+        here = [kernel for kernel in kernels_at(run, line) if kernel.backward_of is None]
         if complete(here) and not any(word in text_at(run, line) for word in words_of):
             return False
     return True
@@ -446,7 +452,7 @@ def product_dims(kernel: KernelTime) -> tuple[int, int, int, int] | None:
     found = _PRODUCT.search(kernel.operation or "")
     if found is None:
         return None
-    batches = prod(int(one) for one in found[1].split(",") if one)
+    batches = prod(int(size) for size in found[1].split(",") if size)
     return batches, int(found[2]), int(found[3]), int(found[4] or 1)
 
 
@@ -465,7 +471,7 @@ def _is_attention(kernels: Sequence[KernelTime], rows: int, columns: int) -> boo
 
 def _has_attention(kernels: Sequence[KernelTime], scores: tuple[int, int]) -> bool:
     """Return whether all parts of attention are among these kernels."""
-    return _is_attention(kernels, *scores) and any(_scores(one) == scores for one in kernels)
+    return _is_attention(kernels, *scores) and any(_scores(kernel) == scores for kernel in kernels)
 
 
 def _works_on(kernel: KernelTime, rows: int, columns: int) -> bool:
@@ -475,7 +481,7 @@ def _works_on(kernel: KernelTime, rows: int, columns: int) -> bool:
 
 def attention_scores(run: RunEvidence) -> list[tuple[int, int]]:
     """Return rows and columns of the scores of each attention that is written out."""
-    found = dict.fromkeys(_scores(one) for one in run.times)
+    found = dict.fromkeys(_scores(kernel) for kernel in run.times)
     return [scores for scores in found if scores is not None and _is_attention(run.times, *scores)]
 
 
@@ -491,7 +497,7 @@ ELEMENTWISE = re.compile(
 
 def elementwise_share(run: RunEvidence) -> float:
     """Return the share of the time that ATen's kernels for each element take."""
-    return run.share_of(one for one in run.times if is_elementwise(one))
+    return run.share_of(kernel for kernel in run.times if is_elementwise(kernel))
 
 
 def is_elementwise(kernel: KernelTime) -> bool:
@@ -519,7 +525,11 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
     """Return the kernel that takes most of the time, where its line is known or a compiler made it: no rule has
     an answer.
     """
-    known = (one for one in run.kernels if one.owner in ("xla", "inductor") or one.place.file is not None)
+    known = (
+        kernel
+        for kernel in run.kernels
+        if kernel.owner in ("xla", "inductor") or kernel.place.file is not None
+    )
     first = max(known, key=lambda kernel: kernel.share, default=None)
     if first is None or run.trace is None or first.share * run.gpu_share < MIN_SHARE:
         return None

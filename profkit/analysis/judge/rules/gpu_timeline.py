@@ -56,7 +56,7 @@ from profkit.core.types import (
 )
 
 MIN_SHARE = 0.03  # of the time: less is not worth a change
-MANY_LAUNCHES = 20  # fewer are no loop
+MIN_LAUNCHES = 20  # fewer are no loop
 _CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
 # Functions of torch, and the operations that show that one is written out, one of each set; `/row`: with
 # one number for each row, `/outer`: of each row of one with each of the other.
@@ -91,7 +91,7 @@ _WRITTEN_OUT = (
 _WITH_ROWS = re.compile(r"\[(?:\d+,)*\d+\], \[(?:\d+,)*1\]")
 _OUTER = re.compile(r"\[(?:\d+,)*(?!1,)\d+,1,(\d+)\], \[(?:\d+,)*1,(?!1,)\d+,\1\]")
 OF_ALL = 0.3  # of the launches: a line with less is not what launches them
-MANY_PAUSES = 10  # fewer are no loop, either
+MIN_PAUSES = 10  # fewer are no loop, either
 BOTH = 0.3  # of the copies of the other direction: both can run at once
 _PAGEABLE = (
     "First pin the memory: copies of pageable memory go through a buffer of the driver, and the host waits."
@@ -119,19 +119,23 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             known = lines and spot is not None and spot.kind == "library"
             yield replace(insight, where=spot.where) if spot is not None and known else insight
             continue
-        copies = [one for one in line.transfers if one.kind in _HOST_COPIES]
-        count, size = sum(one.count for one in copies), sum(one.bytes for one in copies)
+        copies = [transfer for transfer in line.transfers if transfer.kind in _HOST_COPIES]
+        count, size = sum(transfer.count for transfer in copies), sum(transfer.bytes for transfer in copies)
         each = format_quantity(size / count, "B")
         text = f"{insight.evidence}; this line copies {times_text(trace, count)}, {each} each"
         insight = replace(insight, where=place_of_line(line), evidence=text)
-        if run.framework == "torch" and size >= LARGE * count and {one.kind for one in copies} == {_BACK}:
+        if (
+            run.framework == "torch"
+            and size >= LARGE * count
+            and {transfer.kind for transfer in copies} == {_BACK}
+        ):
             title = f"Reduce it on the GPU: this line brings {each} to the host {times_text(trace, count)}"
             insight = replace(insight, title=title, change=words("large-result", "torch"))
         yield insight
 
 
 def _copy_seconds(line: GpuLine) -> float:
-    return sum(one.seconds for one in line.transfers if one.kind in _HOST_COPIES)
+    return sum(transfer.seconds for transfer in line.transfers if transfer.kind in _HOST_COPIES)
 
 
 def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
@@ -139,32 +143,33 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None or not trace.copying:
         return
-    copies = [one for one in trace.transfers if one.kind in _HOST_COPIES]
+    copies = [transfer for transfer in trace.transfers if transfer.kind in _HOST_COPIES]
     exposed = trace.copying / trace.span
-    moved, seconds = sum(one.bytes for one in copies), sum(one.seconds for one in copies)
-    every = sum(one.seconds for one in trace.transfers)
+    moved, seconds = sum(transfer.bytes for transfer in copies), sum(transfer.seconds for transfer in copies)
+    every = sum(transfer.seconds for transfer in trace.transfers)
     if (
         exposed < MIN_SHARE
         or not seconds
         or seconds < 0.5 * every
-        or moved < SMALL * sum(one.count for one in copies)
+        or moved < SMALL * sum(transfer.count for transfer in copies)
     ):
         return  # of small copies the calls take the time, and not the bytes
     kernels = max(0.0, trace.busy - trace.copying) / trace.span
     ways = {
-        kind: sum(one.seconds for one in copies if one.kind == kind) / trace.span for kind in _HOST_COPIES
+        kind: sum(transfer.seconds for transfer in copies if transfer.kind == kind) / trace.span
+        for kind in _HOST_COPIES
     }
     both = min(ways.values()) >= BOTH * max(ways.values())
     hidden = kernels + sum(ways.values()) - max(kernels, *ways.values()) if both else kernels
-    first = max(copies, key=lambda one: one.seconds)
-    held = [memory for one in copies for memory in one.memory if memory.seconds > 0]
-    parts = {kind: sum(one.seconds for one in held if one.kind == kind) for kind in ("pageable", "pinned")}
+    first = max(copies, key=lambda transfer: transfer.seconds)
+    held = [memory for transfer in copies for memory in transfer.memory if memory.seconds > 0]
+    parts = {kind: sum(part.seconds for part in held if part.kind == kind) for kind in ("pageable", "pinned")}
     kind = next((kind for kind, value in parts.items() if value > 0.5 * seconds), "")
     memory = f", {percent_text(100 * parts[kind] / seconds)} of that time with {kind} memory" if kind else ""
     way = "to" if first.kind == "host to device" else "back"
     evidence = (
         f"for {percent_text(100 * exposed)} of the time the GPU only copies: {format_quantity(moved, 'B')} between "
-        f"host and device in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
+        f"host and device in {plural(sum(transfer.count for transfer in copies), 'copy', 'copies')}, at "
         f"{format_quantity(moved / seconds, 'B/s')}{memory}"
     )
     pins = kind == "pageable" and run.framework != "jax"  # which has pinned buffers of its own
@@ -209,7 +214,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     if not paused and gap > 0.5 * idle:
         starved = max(0.0, starved - gap)
     share = max(0.0, starved - slowed) / max(trace.busy, trace.span - slowed)
-    if share < MIN_SHARE or trace.launches < MANY_LAUNCHES:
+    if share < MIN_SHARE or trace.launches < MIN_LAUNCHES:
         return
     each = mean_kernel(trace)
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
@@ -221,7 +226,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         return  # without these waits the host is ahead of the kernels
     of_line = ""
     if line is not None:
-        part = line.launches / sum(one.launches for one in trace.lines)
+        part = line.launches / sum(gpu_line.launches for gpu_line in trace.lines)
         count = part * trace.launches / (trace.repeats or 1)
         steps = f", {count:,.0f} in each step" if trace.repeats and count >= 2 else ""
         of_line = f"; this line launches {percent_text(100 * part)} of them{steps}"
@@ -249,20 +254,20 @@ def _goes_through_tensors(run: RunEvidence, place: Place) -> bool:
     Time steps and layers of one shape depend on each other; parameters of a model do not.
     """
     looped = any(
-        one.code is not None and one.code.loop is not None
+        line.code is not None and line.code.loop is not None
         for every in run.document.sampled
-        for one in (every.lines if not every.native else ())
-        if (one.file, one.line) == (place.file, place.line)
+        for line in (every.lines if not every.native else ())
+        if (line.file, line.line) == (place.file, place.line)
     )
     own = kernels_at(run, place) if looped else ()
-    sizes = {size for one in own for size in shapes(one.operation)[:1]}
-    return len(sizes) > 1 and all(is_elementwise(one) or is_copy(one) for one in own)
+    sizes = {size for kernel in own for size in shapes(kernel.operation)[:1]}
+    return len(sizes) > 1 and all(is_elementwise(kernel) or is_copy(kernel) for kernel in own)
 
 
 def _launching_line(trace: GpuTrace) -> GpuLine | None:
     """Return the line that launches most; None where it is one of many, or where lines are not known."""
-    line = max(trace.lines, key=lambda one: one.launches, default=None)
-    every = sum(one.launches for one in trace.lines)
+    line = max(trace.lines, key=lambda gpu_line: gpu_line.launches, default=None)
+    every = sum(gpu_line.launches for gpu_line in trace.lines)
     return line if line is not None and line.launches >= max(1, OF_ALL * every) else None
 
 
@@ -277,7 +282,7 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     pauses = trace.pauses
     regular = pauses.count * pauses.median >= 0.5 * pauses.seconds
     share, preparing = pauses.seconds / trace.span, preparing_line(run)
-    if share < MIN_SHARE or pauses.count < MANY_PAUSES or not (regular or preparing is not None):
+    if share < MIN_SHARE or pauses.count < MIN_PAUSES or not (regular or preparing is not None):
         return
     spot = repeated_spot(run)
     place = spot.where if spot is not None and spot.seconds >= 0.5 * pauses.seconds else Place()
@@ -293,7 +298,9 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         name = "host-pauses.copied"
         place = place_of_line(max(trace.lines, key=_returned)) if any(map(_returned, trace.lines)) else place
     meanwhile = f"; it is in `{text}` meanwhile" if text else ""
-    back = sum(one.bytes for one in trace.transfers if one.kind == _BACK) / (trace.repeats or 1)
+    back = sum(transfer.bytes for transfer in trace.transfers if transfer.kind == _BACK) / (
+        trace.repeats or 1
+    )
     if copied:
         each = " in each step" if trace.repeats else ""
         meanwhile += f"; they begin after copies to the host, {format_quantity(back, 'B')}{each}"
@@ -310,7 +317,7 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
 
 def _returned(line: GpuLine) -> float:
     """Return the seconds in which a line copies to the host."""
-    return sum(one.seconds for one in line.transfers if one.kind == _BACK)
+    return sum(transfer.seconds for transfer in line.transfers if transfer.kind == _BACK)
 
 
 def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
@@ -321,31 +328,32 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     attention = attention_scores(run)
     of_tables = whole_table_kernels(run)  # their own rule takes them away instead
     own = [
-        one
-        for one in trace.kernels
-        if is_elementwise(one)
-        and not is_copy(one)
-        and one not in of_tables
-        and not works_on_attention(one, attention)
-        and not _CONVERTING.search(one.kernel.name)
-        and "c10::complex" not in one.kernel.name  # which torch.compile leaves as they are
+        kernel
+        for kernel in trace.kernels
+        if is_elementwise(kernel)
+        and not is_copy(kernel)
+        and kernel not in of_tables
+        and not works_on_attention(kernel, attention)
+        and not _CONVERTING.search(kernel.kernel.name)
+        and "c10::complex" not in kernel.kernel.name  # which torch.compile leaves as they are
     ]
-    launches = sum(one.launches for one in own)
+    launches = sum(kernel.launches for kernel in own)
     share = run.share_of(own)
-    if share < 0.1 or launches < MANY_LAUNCHES:
+    if share < 0.1 or launches < MIN_LAUNCHES:
         return
     # Where there is little else, one pass over the data is left: as long as the shortest of those that count.
-    total = sum(one.total for one in own)
-    shortest = min(one.total / one.launches for one in own if one.total >= PASS * total)
-    small = any(_OUTER.search(one.operation or "") for one in own)  # inputs, which one kernel reads instead
+    total = sum(kernel.total for kernel in own)
+    shortest = min(kernel.total / kernel.launches for kernel in own if kernel.total >= PASS * total)
+    # Small inputs, which one kernel reads instead.
+    small = any(_OUTER.search(kernel.operation or "") for kernel in own)
     alone = share >= NEARLY * run.gpu_share and not small
     left = min(1.0, shortest * (trace.repeats or 0) / total) if alone else 0.0
     by_line, place = launching_lines(own), main_line(own)
     known = _known_function(
-        run, [one for one in trace.kernels if one.file and one.function == place.function]
+        run, [kernel for kernel in trace.kernels if kernel.file and kernel.function == place.function]
     )
-    here = [one for one in by_line if (one.file, one.function) == (place.file, place.function)]
-    numbers = sorted(one.line for one in here if one.line is not None)
+    here = [line for line in by_line if (line.file, line.function) == (place.file, place.function)]
+    numbers = sorted(line.line for line in here if line.line is not None)
     part = f"; {part_text(by_line, place)} of that in this line" if by_line else ""
     lines = (
         f", most in lines {numbers[0]} to {numbers[-1]} of {place_name(place)}" if len(numbers) > 1 else ""
@@ -370,7 +378,7 @@ def _known_function(run: RunEvidence, kernels: Sequence[KernelTime]) -> str | No
         names = set().union(*map(_operation_names, here))
         return all(part & names for part in parts)
 
-    forward = [one for one in kernels if one.backward_of is None]
+    forward = [kernel for kernel in kernels if kernel.backward_of is None]
     for known, parts, fused, words_of in _WRITTEN_OUT:
         complete = functools.partial(has, parts=parts)
         if complete(forward) and is_written_out(run, forward, fused, words_of, complete):
@@ -390,9 +398,9 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span:
         return
-    converting = [one for one in trace.kernels if _CONVERTING.search(one.kernel.name)]
-    share, kernels = run.share_of(converting), sum(one.launches for one in converting)
-    if share < MIN_SHARE or kernels < MANY_LAUNCHES:
+    converting = [kernel for kernel in trace.kernels if _CONVERTING.search(kernel.kernel.name)]
+    share, kernels = run.share_of(converting), sum(kernel.launches for kernel in converting)
+    if share < MIN_SHARE or kernels < MIN_LAUNCHES:
         return
     yield insight_at(
         "repeated-conversions",
@@ -473,14 +481,14 @@ def _exposed_communication(run: RunEvidence) -> _ExposedCommunication | None:
 def _waiting_devices(run: RunEvidence, communication: Communication, evidence: str, share: float) -> Insight:
     """Return which device the others wait for, and the line in which its rank spends more than theirs."""
     each = communication.by_device
-    last = min(each, key=lambda one: one.waiting or 0.0, default=None)
+    last = min(each, key=lambda device: device.waiting or 0.0, default=None)
     waits = ", ".join(
-        f"GPU {one.device} {format_quantity(one.waiting or 0.0, 's')}" for one in each[:MAX_DEVICES]
+        f"GPU {device.device} {format_quantity(device.waiting or 0.0, 's')}" for device in each[:MAX_DEVICES]
     )
-    rest = [one.waiting or 0.0 for one in each if one is not last]
+    rest = [device.waiting or 0.0 for device in each if device is not last]
     one_is_last = last is not None and bool(rest) and (last.waiting or 0.0) <= SELDOM * sum(rest) / len(rest)
     place, line = Place(kernel=communication.kernel), None
-    sampled = next((one for one in run.document.sampled if not one.native), None)
+    sampled = next((samples for samples in run.document.sampled if not samples.native), None)
     if one_is_last and last is not None and sampled is not None and _is_rank_of(sampled, last.device, each):
         found, more = line_ahead(sampled, str(last.device))
         if more > 0:
