@@ -46,7 +46,7 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
         if made is None or share < OTHER or made.calls < least or _is_loading(run, line):
             continue
         name, _, shape = made.name.removeprefix("aten::").partition(" ")
-        sent = any("to device" in one.kind for one in line.transfers)
+        sent = any("to device" in transfer.kind for transfer in line.transfers)
         yield Insight(
             "host-tensors",
             f"Compute this on the GPU: {name.strip('_')} of {shape or 'a tensor'} runs on the CPU",
@@ -76,22 +76,25 @@ def _made_again(run: RunEvidence, least: float) -> Iterator[_MadeAgain]:
     if trace is None or not trace.line_span:
         return
     own: dict[tuple[str | None, str | None], list[LineSamples]] = {}
-    for one in (one for every in run.document.sampled if not every.native for one in every.lines):
-        if one.arguments == 1 and one.looks >= LOOKS and one.function and "." not in one.function:
-            own.setdefault((one.file, one.function), []).append(one)
+    for line in (sample for every in run.document.sampled if not every.native for sample in every.lines):
+        if line.arguments == 1 and line.looks >= LOOKS and line.function and "." not in line.function:
+            own.setdefault((line.file, line.function), []).append(line)
     for (file, function), samples in own.items():
-        lines = [one for one in trace.lines if (one.file, one.function) == (file, function)]
-        made = [one for one in lines if one.on_host is not None and one.on_host.calls >= least]
-        drawn = any(_RANDOM.match(one.on_host.name) for one in lines if one.on_host is not None)
-        share = min(idle, sum(one.seconds for one in lines) / trace.line_span)
-        if not made or drawn or share < OTHER or any(one.launches for one in lines):
+        lines = [line for line in trace.lines if (line.file, line.function) == (file, function)]
+        made = [line for line in lines if line.on_host is not None and line.on_host.calls >= least]
+        drawn = any(_RANDOM.match(line.on_host.name) for line in lines if line.on_host is not None)
+        share = min(idle, sum(line.seconds for line in lines) / trace.line_span)
+        if not made or drawn or share < OTHER or any(line.launches for line in lines):
             continue
-        largest = max(made, key=lambda one: one.seconds)
-        callers = {(one.file, one.line) for sample in samples for one in sample.callers}
+        largest = max(made, key=lambda line: line.seconds)
+        callers = {(caller.file, caller.line) for sample in samples for caller in sample.callers}
         name = place_name(place_of_line(largest))
         text = f"{name} runs on the CPU for {percent_text(100 * share)} of a step; meanwhile the GPU is idle for "
-        text += f"{percent_text(100 * idle)}; {max(one.looks for one in samples)} observed calls had the same arguments"
-        sent = [_pageable(one) for one in trace.lines if (one.file, one.line) in callers]
+        text += (
+            f"{percent_text(100 * idle)}; {max(sample.looks for sample in samples)} observed calls "
+            "had the same arguments"
+        )
+        sent = [_pageable(line) for line in trace.lines if (line.file, line.line) in callers]
         stops = sum(sent) >= least and mean_kernel(trace) >= (trace.launch_call or 0.0)
         if stops:  # without them the host would be ahead of the kernels
             share, text = (
@@ -108,23 +111,25 @@ def _made_again(run: RunEvidence, least: float) -> Iterator[_MadeAgain]:
             place_of_line(largest),
             run.gain(share, bound),
         )
-        yield _MadeAgain(insight, {*((one.file, one.line) for one in lines), *callers}, stops)
+        yield _MadeAgain(insight, {*((line.file, line.line) for line in lines), *callers}, stops)
 
 
 def _pageable(line: GpuLine) -> int:
     """Return how many copies from pageable memory to the device a line makes."""
-    sent = (one for one in line.transfers if one.kind == "host to device")
-    return sum(part.count for one in sent for part in one.memory if part.kind == "pageable")
+    sent = (transfer for transfer in line.transfers if transfer.kind == "host to device")
+    return sum(part.count for transfer in sent for part in transfer.memory if part.kind == "pageable")
 
 
 def mean_kernel(trace: GpuTrace) -> float:
     """Return the mean seconds of a kernel."""
-    return sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
+    return sum(kernel.total for kernel in trace.kernels) / max(
+        1, sum(kernel.launches for kernel in trace.kernels)
+    )
 
 
 def stops_in_each_step(run: RunEvidence) -> bool:
     """Return whether the host waits in each step for the copy of something that is the same each time."""
-    return any(one.stops for one in _made_again(run, _often(run)))
+    return any(made.stops for made in _made_again(run, _often(run)))
 
 
 def _often(run: RunEvidence) -> float:
@@ -140,12 +145,12 @@ def _often(run: RunEvidence) -> float:
 def _is_loading(run: RunEvidence, line: GpuLine) -> bool:
     """Return whether a loader of torch works below a line: what it joins to a batch belongs on the host."""
     for sampled in run.document.sampled:
-        for one in sampled.lines if not sampled.native else ():
-            if (one.file, one.line) != (line.file, line.line):
+        for sample in sampled.lines if not sampled.native else ():
+            if (sample.file, sample.line) != (line.file, line.line):
                 continue
-            text = one.code.text if one.code is not None else ""
-            loaders = (name for name, held in one.variables.items() if held.type.endswith("DataLoader"))
-            below = any(is_loader(called.file) for called in one.callees)
+            text = sample.code.text if sample.code is not None else ""
+            loaders = (name for name, held in sample.variables.items() if held.type.endswith("DataLoader"))
+            below = any(is_loader(called.file) for called in sample.callees)
             if below or (
                 any(name in text for name in loaders) and (text.startswith("for ") or "next(" in text)
             ):
@@ -162,12 +167,12 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
     if trace is None or not trace.line_span or (idle_share(run) or 0.0) < OTHER:
         return None
     loads = sum(call.calls for call in trace.api if _LOADS.match(call.name))
-    line = max(trace.lines, key=lambda one: one.seconds, default=None)
+    line = max(trace.lines, key=lambda gpu_line: gpu_line.seconds, default=None)
     if line is None or line.waits or min(loads, line.calls) < MIN_WAITS:
         return None
     slow = line.seconds >= PREPARES * line.calls and line.seconds >= MIN_PER_REPETITION * trace.line_span
     own = kernels_at(run, place_of_line(line)) if slow else ()
-    return line if any(kernel_owner(one.kernel.name) == "cudnn" for one in own) else None
+    return line if any(kernel_owner(kernel.kernel.name) == "cudnn" for kernel in own) else None
 
 
 def calls_framework(run: RunEvidence, spot: CodeSpot) -> bool:
@@ -175,8 +180,8 @@ def calls_framework(run: RunEvidence, spot: CodeSpot) -> bool:
     if _is_framework(spot):
         return True
     lines = run.trace.lines if run.trace is not None else ()
-    here = (one for one in lines if (one.file, one.line) == (spot.where.file, spot.where.line))
-    return any(one.launches or one.waits or one.transfers for one in here)
+    here = (line for line in lines if (line.file, line.line) == (spot.where.file, spot.where.line))
+    return any(line.launches or line.waits or line.transfers for line in here)
 
 
 def _is_framework(spot: CodeSpot) -> bool:
@@ -216,13 +221,13 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
     if trace is None or idle is None or not trace.lines_of or not trace.lines:
         return None
     repeated_lines = set().union(
-        *(one.lines for one in _made_again(run, _often(run)))
+        *(made.lines for made in _made_again(run, _often(run)))
     )  # another rule says it of all of them
     for spot, loaded, sampled in step_places(run):
         if (spot.where.file, spot.where.line) in repeated_lines:
             continue
         share = min(idle, sampled)
-        here = (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line))
+        here = (line for line in trace.lines if (line.file, line.line) == (spot.where.file, spot.where.line))
         calls, restarted = next(here, None), _restarts_workers(spot)
         # Of a line that calls torch the time of these calls alone.
         if calls is not None and spot.kind == "library" and trace.line_span and not restarted:
@@ -258,24 +263,26 @@ def _loads_by_itself(run: RunEvidence, spot: CodeSpot) -> bool:
     """Return whether below a line a loader of torch prepares batches in the process that trains."""
     return any(
         is_loader(called.file) and "_SingleProcess" in called.function
-        for one in _samples_at(run, spot)
-        for called in (*one.callees, *one.below)
+        for line in _samples_at(run, spot)
+        for called in (*line.callees, *line.below)
     )
 
 
 def _samples_at(run: RunEvidence, spot: CodeSpot) -> Iterator[LineSamples]:
     for every in run.document.sampled:
-        for one in every.lines if not every.native else ():
-            if (one.file, one.line) == (spot.where.file, spot.where.line):
-                yield one
+        for line in every.lines if not every.native else ():
+            if (line.file, line.line) == (spot.where.file, spot.where.line):
+                yield line
 
 
 def _slow_loader(run: RunEvidence, spot: CodeSpot, idle: float) -> Insight:
     """Say how long the loader of a line takes, including joining batches, and the dataset line with most of it."""
-    parts = [one for one in step_places(run) if one.loaded and one.spot.where != spot.where]
-    here = next(one.share for one in step_places(run) if one.spot is spot)
-    share = min(idle, here + sum(one.share for one in parts))
-    most = max(parts, key=lambda one: one.share, default=None)
+    parts = [
+        step_spot for step_spot in step_places(run) if step_spot.loaded and step_spot.spot.where != spot.where
+    ]
+    here = next(step_spot.share for step_spot in step_places(run) if step_spot.spot is spot)
+    share = min(idle, here + sum(step_spot.share for step_spot in parts))
+    most = max(parts, key=lambda step_spot: step_spot.share, default=None)
     text = (
         f"{percent_text(100 * share)} of a step is in the loader of `{spot.code.text if spot.code else ''}`"
     )

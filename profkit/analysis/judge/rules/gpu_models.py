@@ -38,14 +38,14 @@ _MASKED = re.compile(
 def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
     """Yield a model that computes a whole sequence again for each token that it adds: products of ever more rows."""
     trace = run.trace
-    lines = [one for one in trace.lines if one.rows is not None] if trace is not None else []
-    every = sum(one.kernel_seconds for one in trace.lines) if trace is not None else 0.0
+    lines = [line for line in trace.lines if line.rows is not None] if trace is not None else []
+    every = sum(line.kernel_seconds for line in trace.lines) if trace is not None else 0.0
     if not lines or every <= 0:
         return
-    largest = max(lines, key=lambda one: one.kernel_seconds)
+    largest = max(lines, key=lambda line: line.kernel_seconds)
     first, last, count = largest.rows or (0, 0, 0)
     step = (last - first) / (count - 1)
-    share = sum(one.kernel_seconds for one in lines) / every * (1 - 2 * step / (first + last))
+    share = sum(line.kernel_seconds for line in lines) / every * (1 - 2 * step / (first + last))
     won, text, preparing = share * run.gpu_share, "", preparing_line(run)
     if preparing in lines and preparing is not None and trace is not None and trace.line_span:
         host = min(idle_share(run) or 0.0, preparing.seconds / trace.line_span)
@@ -86,18 +86,18 @@ def whole_table_kernels(run: RunEvidence) -> list[KernelTime]:
     """Return the kernels that work on all rows of a table of which a batch looks up few."""
     tables = _large_tables(run)
     return [
-        one
-        for one in run.times
-        if not _looks_up(one)
-        and any(f"[{table}]" in f"{one.operation} {one.backward_of}" for table in tables)
+        kernel
+        for kernel in run.times
+        if not _looks_up(kernel)
+        and any(f"[{table}]" in f"{kernel.operation} {kernel.backward_of}" for table in tables)
     ]
 
 
 def _large_tables(run: RunEvidence) -> dict[str, int]:
     """Return the shapes of tables, and how many rows a batch looks up, where these are few of them."""
     tables: dict[str, int] = {}
-    for one in run.times:
-        for text in (one.operation, one.backward_of):
+    for kernel in run.times:
+        for text in (kernel.operation, kernel.backward_of):
             if (found := _EMBEDDING.match(text or "")) is not None:
                 tables[found[1]] = max(tables.get(found[1], 0), _elements(found[2]))
     return {table: used for table, used in tables.items() if int(table.split(",")[0]) >= SPARSE * used}
@@ -113,14 +113,14 @@ def _elements(shape: str) -> int:
 
 def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
     """Find kernels of cuDNN that bring images into the layout of its fast convolutions, and back."""
-    own = [one for one in run.times if _LAYOUT.search(one.kernel.name)]
+    own = [kernel for kernel in run.times if _LAYOUT.search(kernel.kernel.name)]
     share = run.share_of(own)
     if share >= MIN_SHARE:
         yield Insight(
             "layout-conversions",
             "Keep images and weights in channels_last: the layout is converted around each convolution",
             f"cuDNN's kernels that change it take {percent_text(100 * share)} of the time, in "
-            f"{sum(one.launches for one in own):,} launches",
+            f"{sum(kernel.launches for kernel in own):,} launches",
             "model = model.to(memory_format=torch.channels_last) once, and the same for each batch of images.",
             main_line(own),
             run.gain(share, "as if nothing were converted"),
@@ -129,7 +129,7 @@ def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
 
 def masked_attention(run: RunEvidence) -> Iterator[Insight]:
     """Find scaled_dot_product_attention with a mask of its own: flash attention takes none."""
-    own = [one for one in run.times if _masks(one.operation) or _masks(one.backward_of)]
+    own = [kernel for kernel in run.times if _masks(kernel.operation) or _masks(kernel.backward_of)]
     share = run.share_of(own)
     if share >= MUCH:
         yield insight_at(
@@ -150,12 +150,14 @@ def _masks(operation: str | None) -> bool:
 
 def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
     """Find rows of a matrix that are picked by its product with a one-hot matrix."""
-    every = [(one, product_dims(one)) for one in run.times if one.backward_of is None]
-    taken = {(prod(dims[:3]), dims[2]): one for one, dims in every if dims is not None}
-    for made in filter(None, (_ONE_HOT.match(one.operation or "") for one in run.times)):
+    every = [(kernel, product_dims(kernel)) for kernel in run.times if kernel.backward_of is None]
+    taken = {(prod(dims[:3]), dims[2]): kernel for kernel, dims in every if dims is not None}
+    for made in filter(None, (_ONE_HOT.match(kernel.operation or "") for kernel in run.times)):
         size, classes = prod(map(int, (made[1] + made[2]).split(","))), int(made[2])
         for _, share, place in by_operation(run, functools.partial(_works_on, size)):
-            beside = {(one.operation or "").split(" ")[0] for one in run.times if _works_on(size, one)}
+            beside = {
+                (kernel.operation or "").split(" ")[0] for kernel in run.times if _works_on(size, kernel)
+            }
             through = {"aten::_softmax", "aten::sub"} <= beside  # straight: the gradient goes to all classes
             if (size, classes) not in taken or classes < CLASSES or through:
                 break
@@ -178,13 +180,19 @@ def _works_on(size: int, kernel: KernelTime) -> bool:
 
 def product_order(run: RunEvidence) -> Iterator[Insight]:
     """Find two products, one of the other's result, that need far fewer multiplications the other way round."""
-    kernels = [one for one in run.times if one.backward_of is None and one.total]
-    every = [(one, product_dims(one)) for one in kernels if one.file and " + " not in (one.operation or "")]
-    products = [(one, dims) for one, dims in every if dims is not None][:MAX_PRODUCTS]
-    beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
-    others = {size for one in beside for size in shapes(one.operation)}  # that something else works on
+    kernels = [kernel for kernel in run.times if kernel.backward_of is None and kernel.total]
+    every = [
+        (kernel, product_dims(kernel))
+        for kernel in kernels
+        if kernel.file and " + " not in (kernel.operation or "")
+    ]
+    products = [(kernel, dims) for kernel, dims in every if dims is not None][:MAX_PRODUCTS]
+    beside = [kernel for kernel in kernels if product_dims(kernel) is None and not is_copy(kernel)]
+    others = {size for kernel in beside for size in shapes(kernel.operation)}  # that something else works on
     launched = run.trace.order if run.trace is not None else ()
-    in_turn = set(pairwise(one for one, _ in groupby(run.times[number].operation for number in launched)))
+    in_turn = set(
+        pairwise(operation for operation, _ in groupby(run.times[number].operation for number in launched))
+    )
     for (first, (batch, m, k, n)), (second, (of, rows, inner, columns)) in permutations(products, 2):
         at_once = (batch, first.file, first.line) == (of, second.file, second.line)
         if not at_once or batch * m * n in others or (first.operation, second.operation) not in in_turn:
@@ -198,8 +206,8 @@ def product_order(run: RunEvidence) -> Iterator[Insight]:
             continue
         now, then = m * n * (k + p), k * p * (m + n)
         both = ((first.line, first.operation), (first.line, second.operation))
-        own = [one for one, _ in products if (one.line, one.operation) in both]
-        seconds, numbers = sum(one.total for one in own), m * k + k * n + n * p + 2 * k * p + m * p
+        own = [kernel for kernel, _ in products if (kernel.line, kernel.operation) in both]
+        seconds, numbers = sum(kernel.total for kernel in own), m * k + k * n + n * p + 2 * k * p + m * p
         size = first.launches * batch * numbers * TYPES.get(operand_type(first.kernel.name), 2)
         bandwidth = run.document.gpus[0].bandwidth if run.document.gpus else None
         left = max(then / now * seconds, size / bandwidth if bandwidth else 0.0)
@@ -223,16 +231,17 @@ def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.repeats:
         return
-    trained = dict(sorted(_rows(one.backward_of) for one in trace.kernels))  # of each operation the most
+    # The last, and so largest, number of rows of each operation is kept.
+    trained = dict(sorted(_rows(kernel.backward_of) for kernel in trace.kernels))
     own = [
-        one
-        for one in trace.kernels
-        if one.backward_of is None
-        and one.launches >= MIN_PER_REPETITION * trace.repeats
-        and 0 < MORE_ROWS * trained.get(_rows(one.operation)[0], 0) <= _rows(one.operation)[1]
+        kernel
+        for kernel in trace.kernels
+        if kernel.backward_of is None
+        and kernel.launches >= MIN_PER_REPETITION * trace.repeats
+        and 0 < MORE_ROWS * trained.get(_rows(kernel.operation)[0], 0) <= _rows(kernel.operation)[1]
     ]
     share = run.share_of(own)
-    if share < MOSTLY or not any(product_dims(one) for one in own):
+    if share < MOSTLY or not any(product_dims(kernel) for kernel in own):
         return
     operation, rows = _rows(own[0].operation)
     yield insight_at(

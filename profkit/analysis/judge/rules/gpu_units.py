@@ -165,7 +165,7 @@ def widened_product(run: RunEvidence) -> Iterator[Insight]:
     profile = run.profile("widened-products")
     for spot in profile.hotspots if profile is not None else ():
         named = (kernel for kernel in run.kernels if kernel.row.scope.name == spot.function)
-        kernel = max(named, key=lambda one: one.share, default=None)
+        kernel = max(named, key=lambda candidate: candidate.share, default=None)
         if (
             kernel is None
             or kernel.language != "triton"
