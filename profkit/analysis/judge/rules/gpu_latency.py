@@ -29,10 +29,10 @@ UNEVEN = 70.0  # % of the busiest slice's work that the average one has
 ALONE, LEFT_ALONE = 25.0, 0.35  # % of a warp's threads, and of the warps that were launched
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
 HEAP = 0.5  # of L1's sectors: with less the heap is not what a kernel does
-MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
+MIN_FULL_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
 MIN_STALL_SHARE = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
 UNUSED = 5.0  # % of its peak: a unit that is used less fills no queue
-MANY_ATOMICS = 0.1  # of the sectors of global accesses
+MIN_ATOMIC_SHARE = 0.1  # of the sectors of global accesses
 OF_SECTORS = 0.5  # of local memory: with more it is what a kernel waits for
 LONG = 2e-6  # s of an access to memory: on a device that is nearly idle it takes less than half of that
 QUEUE = "mio_throttle"  # before shared memory, shuffles, special functions and constants with an index
@@ -90,7 +90,11 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
             ),
             (f"stall.{reason}", "occupancy.achieved", "throughput.busiest"),
             kernel.place_of(
-                [one for one in kernel.instructions if one.stall == reason and one.samples > 0.1]
+                [
+                    instruction
+                    for instruction in kernel.instructions
+                    if instruction.stall == reason and instruction.samples > 0.1
+                ]
             ),
             change=change,
         )
@@ -99,10 +103,10 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
 def _in_queue(kernel: KernelEvidence) -> str:
     """Return what fills the queue: by the instructions that wait for room in it, else by its users that are in use."""
     samples: dict[str, float] = {}
-    for one in kernel.instructions:
-        if one.stall == QUEUE and one.text is not None:
-            name = f"{QUEUE}.{one.text.partition('.')[0]}"
-            samples[name] = samples.get(name, 0.0) + one.samples
+    for instruction in kernel.instructions:
+        if instruction.stall == QUEUE and instruction.text is not None:
+            name = f"{QUEUE}.{instruction.text.partition('.')[0]}"
+            samples[name] = samples.get(name, 0.0) + instruction.samples
     pipes = ("bandwidth.shared.share", *(f"pipe.{unit}.utilization" for unit in ("lsu", "xu", "fp64")))
     if not samples and all(kernel.below(name, UNUSED) for name in pipes):
         return f"{QUEUE}.constants"
@@ -158,13 +162,18 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
             kernel.place_of(
-                _atomics(kernel) or [one for one in kernel.instructions if one.stall == "membar"]
+                _atomics(kernel)
+                or [instruction for instruction in kernel.instructions if instruction.stall == "membar"]
             ),
         )
 
 
 def _atomics(kernel: KernelEvidence) -> list[KernelInstruction]:
-    return [one for one in kernel.instructions if (one.text or "").startswith(("RED", "ATOM"))]
+    return [
+        instruction
+        for instruction in kernel.instructions
+        if (instruction.text or "").startswith(("RED", "ATOM"))
+    ]
 
 
 def _serial_atomics(kernel: KernelEvidence) -> bool:
@@ -190,7 +199,7 @@ def _atomic_seconds(kernel: KernelEvidence) -> float:
     rest -= sum(count(name, 0.0) for name in GLOBAL_SECTORS)
     accesses = sum(count(name, 0.0) for name in GLOBAL_ACCESSES)
     copies = count("memory_l1_wavefronts_shared") != 0 and not _atomics(kernel)
-    if copies or not accesses or rest < MANY_ATOMICS * moved:
+    if copies or not accesses or rest < MIN_ATOMIC_SHARE * moved:
         return 0.0
     reasons = ("long_scoreboard", "lg_throttle", "membar", "drain")
     waits = kernel.stall_share(*reasons) * values("time.kernel", 0.0)
@@ -241,7 +250,7 @@ def uneven_multiprocessors(run: RunEvidence) -> Iterator[Insight]:
         if balance is None or balance > 100 - IDLE_MULTIPROCESSORS or kernel.owner not in OWN_CODE:
             continue
         waves = kernel.values.get("launch.waves", 0.0)
-        if filled_share(kernel.values) < 1 or waves < MANY_WAVES:
+        if filled_share(kernel.values) < 1 or waves < MIN_FULL_WAVES:
             continue  # too few blocks: the rules on the grid say so
         yield insight_on(
             "uneven-multiprocessors",
@@ -273,7 +282,7 @@ def device_heap(run: RunEvidence) -> Iterator[Insight]:
 def _heap_line(run: RunEvidence, kernel: KernelEvidence) -> GpuLine | None:
     """Return where its source takes memory from the heap of the device, if that is what it mostly does."""
     lines, time = run.trace.lines if run.trace is not None else (), kernel.row.time
-    heap = {one.function: one for one in lines if one.call in ("malloc", "new")}
+    heap = {line.function: line for line in lines if line.call in ("malloc", "new")}
     return heap.get(time.function) if time is not None and _share_of_others(kernel) >= HEAP else None
 
 
@@ -349,7 +358,7 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
             continue
         blocks = kernel.values["launch.blocks"]
         library, word = kernel.owner != "user", "program" if kernel.language == "triton" else "block"
-        same = (one for one in run.kernels if one.operation and one.operation == kernel.operation)
+        same = (other for other in run.kernels if other.operation and other.operation == kernel.operation)
         if library and filled_share(next(same, kernel).values) == 1:
             continue  # a small part of an operation whose largest kernel fills the device
         yield insight_on(

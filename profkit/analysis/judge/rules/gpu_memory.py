@@ -21,7 +21,9 @@ REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 _ATOMIC = ("RED", "ATOM")  # how instructions that add to memory begin: RED, ATOM, ATOMG
 _ISSUE = ("instruction issue",)
 _SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
-MANY_REGISTERS = 32.0  # of a thread: with fewer, none had to be kept in local memory for want of registers
+MIN_SPILLING_REGISTERS = (
+    32.0  # of a thread: with fewer, none had to be kept in local memory for want of registers
+)
 # Sectors, and the accesses (one a warp), that the kernel's own loads and stores of global memory ask of L1.
 GLOBAL_SECTORS = (
     "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -56,13 +58,17 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
             continue
         evidence = f"{percent_text(used)} of the sectors that global accesses move are used"
         evidence += f"; {per_request:.1f} sectors for each request" if per_request else ""
-        wasteful = [one for one in kernel.instructions if one.excess_sectors >= 0.05]
-        atomic = sum(one.excess_sectors for one in wasteful if (one.text or "").startswith(_ATOMIC))
+        wasteful = [instruction for instruction in kernel.instructions if instruction.excess_sectors >= 0.05]
+        atomic = sum(
+            instruction.excess_sectors
+            for instruction in wasteful
+            if (instruction.text or "").startswith(_ATOMIC)
+        )
         if atomic >= MAJORITY:  # their addresses follow the data: what is missed there is fewer of them
             continue
-        part = sum(one.excess_sectors for one in wasteful)
+        part = sum(instruction.excess_sectors for instruction in wasteful)
         if part >= MAJORITY:
-            kinds = ", ".join(dict.fromkeys(one.text or "access" for one in wasteful))
+            kinds = ", ".join(dict.fromkeys(instruction.text or "access" for instruction in wasteful))
             count = plural(len(wasteful), "instruction")
             evidence += f"; {percent_text(100 * part)} of the waste is in {count} ({kinds})"
         yield insight_on(
@@ -233,7 +239,7 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
         else:
             part = max(share, min(waiting * (1.0 if local is None else local), 0.9)) if waiting else 0.0
             why = "the time that warps wait for memory, as much of it as is local memory"
-        indexed = kernel.below("launch.registers", MANY_REGISTERS)  # nothing had to leave them
+        indexed = kernel.below("launch.registers", MIN_SPILLING_REGISTERS)  # nothing had to leave them
         title = (
             "An array of this kernel lives in local memory"
             if indexed and kernel.language == "cuda"
@@ -271,8 +277,8 @@ def local_share(kernel: KernelEvidence) -> float | None:
             count("smsp__sass_inst_executed_op_local_ld.sum"),
             count("smsp__sass_inst_executed_op_local_st.sum"),
         ]
-        local = [IDEAL_SECTORS * one if one is not None else None for one in accesses]
+        local = [IDEAL_SECTORS * executed if executed is not None else None for executed in accesses]
     if None in (*every, *local):
         return None
-    own, total = sum(one or 0.0 for one in local), sum(one or 0.0 for one in (*every, *local))
+    own, total = sum(sectors or 0.0 for sectors in local), sum(sectors or 0.0 for sectors in (*every, *local))
     return own / total if total else None
