@@ -27,7 +27,7 @@ from profkit.analysis.stacks.searches import dotted
 from profkit.core.formatting import percent_text
 from profkit.core.types import ArrayForm, CodeSpot, Insight, RunDocument, Variable
 
-MANY_ELEMENTS, FEW_ELEMENTS = 1000, 16
+MIN_ELEMENTS, FEW_ELEMENTS = 1000, 16
 MIN_CALLS = 1000  # calls: what is called less often is not about what a call costs
 OVERHEAD = 0.3  # of a place's time, in NumPy's own Python code
 SHORT = 100e-6  # seconds of a call for a few numbers
@@ -73,17 +73,17 @@ _OTHER = re.compile(
 def single_items(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a loop over an array whose items were seen to be single numbers."""
     held = spot.variables
-    for one in spot.code.find("item") if spot.code is not None and spot.kind == "python" else ():
-        item, array = held.get(one.name), held.get(one.how)
+    for construct in spot.code.find("item") if spot.code is not None and spot.kind == "python" else ():
+        item, array = held.get(construct.name), held.get(construct.how)
         if item is None or not _SCALAR.fullmatch(item.type) or not _is_large(array):
             continue
-        if spot.code is None or not re.search(rf"\b{re.escape(one.name)}\b", spot.code.text):
+        if spot.code is None or not re.search(rf"\b{re.escape(construct.name)}\b", spot.code.text):
             continue  # the line does something else, for each item
         return say(
             spot,
             "element-wise",
-            f"Work on all of {one.how} at once, not on one element at a time",
-            f"each {one.name} is a {item.type}, a newly created object, and each operation on it costs some ten "
+            f"Work on all of {construct.how} at once, not on one element at a time",
+            f"each {construct.name} is a {item.type}, a newly created object, and each operation on it costs some ten "
             "times what it does for a number of Python",
             change=words("element-wise.numpy", "host"),
         )
@@ -95,24 +95,24 @@ def _is_large(array: Variable | None) -> bool:
     variables.
     """
     return array is None or (
-        _OF_ARRAYS.fullmatch(array.type) is not None and (array.length or 0) >= MANY_ELEMENTS
+        _OF_ARRAYS.fullmatch(array.type) is not None and (array.length or 0) >= MIN_ELEMENTS
     )
 
 
 def builtin_of_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a function of Python that takes the elements of an array one by one: `sum(array)`."""
-    for one in spot.code.find("builtin") if spot.code is not None else ():
-        held = spot.variables.get(one.name)
-        if held is None or not _OF_ARRAYS.fullmatch(held.type) or not takes_the_time(spot, one.how):
+    for construct in spot.code.find("builtin") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
+        if held is None or not _OF_ARRAYS.fullmatch(held.type) or not takes_the_time(spot, construct.how):
             continue
-        if held.length is not None and 0 <= held.length < MANY_ELEMENTS:
+        if held.length is not None and 0 <= held.length < MIN_ELEMENTS:
             continue
-        method = "numpy.sort(...)" if one.how == "sorted" else f".{one.how}() of the array"
+        method = "numpy.sort(...)" if construct.how == "sorted" else f".{construct.how}() of the array"
         return say(
             spot,
             "element-wise",
-            f"Use {method}: Python's {one.how} takes its elements one by one",
-            f"{one.name} is a {held.type}"
+            f"Use {method}: Python's {construct.how} takes its elements one by one",
+            f"{construct.name} is a {held.type}"
             + (f" of {count_text(held.length)} elements" if held.length and held.length > 0 else "")
             + ", and makes an object of each",
             change=words("element-wise.builtin", "host").format(method=method),
@@ -123,17 +123,17 @@ def builtin_of_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  
 def few_numbers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find a NumPy function that is called again and again for a few numbers, so that the call itself costs most."""
     code, under = spot.code, spot.under
-    called = [one for one in called_names(spot) if one.startswith("numpy.") and not _OTHER.fullmatch(one)]
+    called = [name for name in called_names(spot) if name.startswith("numpy.") and not _OTHER.fullmatch(name)]
     if code is None or not called or spot.kind not in ("python", "library"):
         return None
-    part = max((one.value for one in spot.below if _NUMPY.search(with_slashes(one.file))), default=0.0)
+    part = max((frame.value for frame in spot.below if _NUMPY.search(with_slashes(frame.file))), default=0.0)
     times = max(spot.executions or 0, spot.calls or 0, (under.calls or 0) if under is not None else 0)
     looped = is_in_loop(document, spot) or (spot.calls or 0) >= MIN_CALLS
     if part < OVERHEAD or times < MIN_CALLS or not looped or spot.seconds > SHORT * times:
         return None
     counted = count_of(document, spot.where.file, spot.where.line)
     forms = forms_of(counted, max) if counted is not None else {}
-    sizes = {name: prod(one.shape) for name, one in forms.items() if one.shape is not None}
+    sizes = {name: prod(form.shape) for name, form in forms.items() if form.shape is not None}
     if not code.statement or not _are_few(spot, code.statement, sizes):
         return None
     return say(
@@ -153,12 +153,15 @@ def _are_few(spot: CodeSpot, statement: str, sizes: Mapping[str, int]) -> bool:
     `sizes` are those of arrays that were looked at in executions of the line.
     """
     of_numbers = all(
-        map(_OF_NUMBERS.fullmatch, (one for one in called_names(spot) if one.startswith("numpy.")))
+        map(
+            _OF_NUMBERS.fullmatch,
+            (called_name for called_name in called_names(spot) if called_name.startswith("numpy.")),
+        )
     )
     given = list(_given_to_numpy(statement))
-    if any(one.startswith("*") for one in given):
+    if any(argument.startswith("*") for argument in given):
         return False
-    for path in (each for one in given for each in names_in(one)):
+    for path in (each for argument in given for each in names_in(argument)):
         name = "".join(path)
         if name in sizes:
             if sizes[name] > FEW_ELEMENTS:
@@ -176,9 +179,9 @@ def _are_few(spot: CodeSpot, statement: str, sizes: Mapping[str, int]) -> bool:
 
 def _given_to_numpy(statement: str) -> Iterator[str]:
     """Yield the arguments of the calls of NumPy in a statement, in which modules stand by their own names."""
-    for one in ast.walk(ast.parse(statement)):
-        if isinstance(one, ast.Call) and dotted(one.func).startswith("numpy."):
-            yield from map(ast.unparse, (*one.args, *(each.value for each in one.keywords)))
+    for node in ast.walk(ast.parse(statement)):
+        if isinstance(node, ast.Call) and dotted(node.func).startswith("numpy."):
+            yield from map(ast.unparse, (*node.args, *(each.value for each in node.keywords)))
 
 
 def _size(held: Variable) -> int:
@@ -225,7 +228,7 @@ def _distant(document: RunDocument, spot: CodeSpot) -> tuple[str, ArrayForm, int
         return None
     for name, form in forms_of(counted, max).items():
         size = _item_size(form.type)
-        nearest = min((one.apart for one in counted.forms[name]), default=0)
+        nearest = min((seen_form.apart for seen_form in counted.forms[name]), default=0)
         if not size or nearest < max(CACHE_LINE, FAR * size) or prod(form.shape or (0,)) < BEYOND_CACHES:
             continue
         if _works_on(spot.code.statement, name):
@@ -262,16 +265,17 @@ def _works_on(statement: str, name: str) -> bool:
 
 def unused_vectors(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find a singular value decomposition that makes a square matrix of which only the first columns are used."""
-    for one in spot.code.find("vectors") if spot.code is not None else ():
-        matrix, _, axis = one.how.partition(" ")
-        times = _times_as_large(document, spot, one.name, matrix, of_columns=axis == "1")
+    for construct in spot.code.find("vectors") if spot.code is not None else ():
+        matrix, _, axis = construct.how.partition(" ")
+        times = _times_as_large(document, spot, construct.name, matrix, of_columns=axis == "1")
         if times < LARGER:
             continue
         return say(
             spot,
             "large-temporary",
             "Do not compute the unused singular vectors: full_matrices=False",
-            f"they have {times:,.0f} times as many elements as {matrix}; the first ones of {one.name} alone are used",
+            f"they have {times:,.0f} times as many elements as {matrix}; the first ones of {construct.name} "
+            "alone are used",
             spot.share * (1 - 1 / times),
             change=words("large-temporary.vectors", "host").format(matrix=matrix),
         )

@@ -59,12 +59,12 @@ class CostlyFunction:
     def fits(self, document: RunDocument, spot: CodeSpot) -> bool:
         """Return whether the place has what the row asks for beside the time in its functions."""
         text = spot.code.text if spot.code is not None else ""
-        below = [_in_file(one) for one in spot.below]
+        below = [_in_file(frame) for frame in spot.below]
         return (
             (not self.text or re.search(self.text, text) is not None)
             and (not self.without or _lacks(spot, self.without))
-            and (not self.beside or any(re.search(self.beside, one) for one in below))
-            and (not self.unless or not any(re.search(self.unless, one) for one in below))
+            and (not self.beside or any(re.search(self.beside, name) for name in below))
+            and (not self.unless or not any(re.search(self.unless, name) for name in below))
             and (not self.loop or is_in_loop(document, spot))
             and (not self.again or _asks_the_same(spot, self.again))
             and (not self.also or _times(document, self.also) >= SEVERAL)
@@ -94,7 +94,7 @@ def _asks_the_same(spot: CodeSpot, named: str) -> bool:
     )
     if code is None or not any(re.fullmatch(named, name) for name in called):
         return False
-    varying = {one.how for one in code.find("varies") if re.fullmatch(named, one.name)}
+    varying = {construct.how for construct in code.find("varies") if re.fullmatch(named, construct.name)}
     if "item" in varying:
         return False
     few = spot.arguments is not None and spot.looks >= LOOKS and spot.arguments <= REPEATED * spot.looks
@@ -105,17 +105,19 @@ def _is_given_the_same(spot: CodeSpot, code: LineCode) -> bool:
     """Return whether the loop that calls the function of a place gives it the same for all parameters that the line
     needs.
     """
-    needed = {one.how for one in code.find("parameter")}
+    needed = {construct.how for construct in code.find("parameter")}
     given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
     function = last_name(spot.where.function or "")
-    return bool(needed) and any(one.name == function and needed <= set(one.how.split()) for one in given)
+    return bool(needed) and any(
+        construct.name == function and needed <= set(construct.how.split()) for construct in given
+    )
 
 
 def _times(document: RunDocument, named: str) -> int:
     """Return how often a function ran, by cProfile's count; `named` matches its file and name as `file:function`."""
     profile = profile_of(document, "own-time")
     counted = profile.hotspots if profile is not None else ()
-    return max((one.calls or 0 for one in counted if re.search(named, _in_file(one))), default=0)
+    return max((row.calls or 0 for row in counted if re.search(named, _in_file(row))), default=0)
 
 
 def _is_used_again(document: RunDocument, spot: CodeSpot, makes: str) -> bool:
@@ -191,7 +193,7 @@ def _costliest(document: RunDocument, spot: CodeSpot, rows: Iterable[CostlyFunct
     """Return the row that is proved at a place by most of its time."""
     proofs = ((row, _share_in(row, spot)) for row in rows)
     found = [(row, *proof) for row, proof in proofs if proof is not None]
-    for row, share, function in sorted(found, key=lambda one: -one[1]):
+    for row, share, function in sorted(found, key=lambda candidate: -candidate[1]):
         if not row.fits(document, spot) or _is_rare(document, row, spot, function):
             continue
         others = " and others of its kind" if row.together else ""
@@ -216,7 +218,7 @@ def _share_in(row: CostlyFunction, spot: CodeSpot) -> tuple[float, CodeLine | No
 
     A function in C has no samples of its own: the place's time is its, where the place calls nothing else.
     """
-    meant = [one for one in spot.below if row.file and row.is_meant(one)]
+    meant = [frame for frame in spot.below if row.file and row.is_meant(frame)]
     below = max(meant, key=_value, default=None)
     if below is not None:
         share = min(1.0, sum(map(_value, meant))) if row.together else below.value
@@ -228,8 +230,8 @@ def _share_in(row: CostlyFunction, spot: CodeSpot) -> tuple[float, CodeLine | No
     return None
 
 
-def _value(one: CodeLine) -> float:
-    return one.value
+def _value(frame: CodeLine) -> float:
+    return frame.value
 
 
 def _is_rare(document: RunDocument, row: CostlyFunction, spot: CodeSpot, function: CodeLine | None) -> bool:

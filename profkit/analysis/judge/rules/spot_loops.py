@@ -84,7 +84,7 @@ def is_in_loop(document: RunDocument, spot: CodeSpot) -> bool:
     codes = (spot.code, spot.caller_code)
     if any(code is not None and code.loop is not None for code in codes):
         return True
-    outer = {(one.file, one.line): one for sampled in document.sampled for one in sampled.outer}
+    outer = {(sample.file, sample.line): sample for sampled in document.sampled for sample in sampled.outer}
     callers = spot.callers
     for _ in range(MAX_LAYERS):
         line = outer.get((callers[0].file, callers[0].line)) if callers else None
@@ -163,15 +163,17 @@ def _lookup_count(document: RunDocument, spot: CodeSpot) -> int:
     """Return how often the line calls the library: as the place has it, else by what its function calls longest."""
     if spot.under is not None and spot.under.calls:
         return spot.under.calls
-    edges = [one for one in calls_from(document, spot) if one.callee and one.callee.file != spot.where.file]
+    edges = [
+        edge for edge in calls_from(document, spot) if edge.callee and edge.callee.file != spot.where.file
+    ]
     first = max(edges, key=_seconds, default=None)
-    if first is None or _seconds(first) < CHAIN * sum(_seconds(one) for one in edges):
+    if first is None or _seconds(first) < CHAIN * sum(_seconds(edge) for edge in edges):
         return 0
     return first.calls or 0
 
 
-def _seconds(one: Hotspot) -> float:
-    return one.total or one.own
+def _seconds(row: Hotspot) -> float:
+    return row.total or row.own
 
 
 # ------------------------------------------------------------ messages to another process
@@ -228,11 +230,15 @@ def row_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
     does.
     """
     code = spot.code
-    applies = [one for one in code.find("element") if one.how == "apply"] if code is not None else []
+    applies = (
+        [construct for construct in code.find("element") if construct.how == "apply"]
+        if code is not None
+        else []
+    )
     below = share_below(spot, "apply_series_generator", (_APPLY,))
-    frame = next((one.name for one in applies if below >= CHAIN or _is_a_row(spot)), "")
+    frame = next((construct.name for construct in applies if below >= CHAIN or _is_a_row(spot)), "")
     if not frame and code is not None and _is_a_row(spot):  # the function, in its own lines
-        frame = next((one.name for one in code.find("applied")), "")
+        frame = next((construct.name for construct in code.find("applied")), "")
     if not frame:
         return None
     return say(
@@ -249,7 +255,7 @@ def _is_a_row(spot: CodeSpot) -> bool:
     """Return whether pandas itself called the function of a place, with a Series."""
     first = spot.callers[0] if spot.callers else None
     by_pandas = first is not None and with_slashes(first.file).endswith(_APPLY)
-    return by_pandas and any(one.type == "pandas.Series" for one in spot.variables.values())
+    return by_pandas and any(variable.type == "pandas.Series" for variable in spot.variables.values())
 
 
 _PREDICTS = frozenset(
@@ -272,8 +278,12 @@ def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None
         return None
     # Where the batch is made in a function, a loop has to call that with its items.
     items = spot.caller_code.find("of-item") if spot.caller_code is not None else ()
-    calling = {last_name(one.name) for one in items}
-    called = {last_name(one.name) for one in spot.code.find("of-one") if not one.how or one.how in calling}
+    calling = {last_name(construct.name) for construct in items}
+    called = {
+        last_name(construct.name)
+        for construct in spot.code.find("of-one")
+        if not construct.how or construct.how in calling
+    }
     if not called or (under.seconds_per_call or 0.0) > SHORT:
         return None
     if under.name not in _PREDICTS & called and (under.public, under.library) != ("Module", "torch"):
@@ -297,10 +307,10 @@ def list_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     often = (spot.calls or 0) >= MIN_CALLS or is_in_loop(document, spot)
     if spot.code is None or under is None or (under.calls or 0) < MIN_CALLS or not often:
         return None
-    for one in spot.code.find("call"):
-        if one.name not in _CONVERTS or last_name(one.name) != last_name(under.name):
+    for construct in spot.code.find("call"):
+        if construct.name not in _CONVERTS or last_name(construct.name) != last_name(under.name):
             continue
-        given = re.search(rf"\b{last_name(one.name)}\(\s*([\w.]+)\s*[,)]", spot.code.text)
+        given = re.search(rf"\b{last_name(construct.name)}\(\s*([\w.]+)\s*[,)]", spot.code.text)
         held = spot.variables.get(given[1]) if given is not None else None
         if (
             given is None
@@ -312,9 +322,9 @@ def list_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return say(
             spot,
             "list-for-each",
-            f"{one.name} converts the numbers of a list one by one, again for each item",
+            f"{construct.name} converts the numbers of a list one by one, again for each item",
             f"{given[1]} is a {held.type} of up to {count_text(held.length or 0)}; {calls_text(spot)}",
-            change=words("list-for-each", "host").format(make=one.name),
+            change=words("list-for-each", "host").format(make=construct.name),
         )
     return None
 
@@ -338,26 +348,35 @@ def all_pairs(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return an array of all pairs of two others that is larger than any cache, and summed up at once."""
     here = (spot.where.file, spot.where.function)
     lines = [
-        (one, operations)
-        for one in document.hot_spots
-        if (one.where.file, one.where.function) == here and (operations := _operations_at(document, one))
+        (hot_spot, operations)
+        for hot_spot in document.hot_spots
+        if (hot_spot.where.file, hot_spot.where.function) == here
+        and (operations := _operations_at(document, hot_spot))
     ]
-    made = next((pairs for one in lines if (pairs := _pairs(*one)) is not None), None)
+    made = next((pairs for pair in lines if (pairs := _pairs(*pair)) is not None), None)
     if made is None:
         return None
     uses = [
-        (one, operations)
-        for one, operations in lines
-        if one is made.spot or any(_takes(each, made.whole) for each in operations)
+        (hot_spot, operations)
+        for hot_spot, operations in lines
+        if hot_spot is made.spot or any(_takes(each, made.whole) for each in operations)
     ]
-    works, every = [one for one, _ in uses], [each for _, operations in uses for each in operations]
-    sums = next((one.name for one in every if one.name in _REDUCED and _takes(one, made.whole)), None)
-    if sums is None or spot is not max(works, key=lambda one: one.share):
+    works, every = [hot_spot for hot_spot, _ in uses], [each for _, operations in uses for each in operations]
+    sums = next(
+        (
+            operation.name
+            for operation in every
+            if operation.name in _REDUCED and _takes(operation, made.whole)
+        ),
+        None,
+    )
+    if sums is None or spot is not max(works, key=lambda hot_spot: hot_spot.share):
         return None
-    shapes = " and ".join(_shape(one) for one in made.operation.inputs)
+    shapes = " and ".join(_shape(tensor) for tensor in made.operation.inputs)
     size = format_quantity(made.whole.bytes or 0.0, "B")
     squared = made.operation.name == "subtract" and any(
-        one.name in ("power", "square", "multiply") and _takes(one, made.whole) for one in every
+        operation.name in ("power", "square", "multiply") and _takes(operation, made.whole)
+        for operation in every
     )
     products = made.operation.name == "multiply" and sums == "sum"
     key = "distances" if squared and sums == "sum" else "products" if products else "pieces"
@@ -367,7 +386,7 @@ def all_pairs(document: RunDocument, spot: CodeSpot) -> Insight | None:
         f"An array of {size} is created for all pairs, only to be reduced again",
         f"{made.operation.name} of {shapes} gives {_shape(made.whole)}, {size}, and {sums} reduces it again: each "
         "pass over it goes to memory" + (f"; {len(works)} lines work on it" if len(works) > 1 else ""),
-        sum(one.share for one in works),
+        sum(work.share for work in works),
         where=made.spot.where,
         change=words(f"large-temporary.{key}", "host"),
     )
@@ -382,19 +401,23 @@ def _operations_at(document: RunDocument, spot: CodeSpot) -> tuple[NumpyOperatio
 
 
 def _pairs(spot: CodeSpot, operations: tuple[NumpyOperation, ...]) -> _PairArray | None:
-    for one in operations:
-        shape = broadcast_shape(one.inputs) if one.name in _ONE_BY_ONE and len(one.inputs) == 2 else None
+    for operation in operations:
+        shape = (
+            broadcast_shape(operation.inputs)
+            if operation.name in _ONE_BY_ONE and len(operation.inputs) == 2
+            else None
+        )
         if shape is None:
             continue
-        whole = Tensor(shape, one.inputs[0].type)
-        largest = max(each.elements for each in one.inputs)
+        whole = Tensor(shape, operation.inputs[0].type)
+        largest = max(each.elements for each in operation.inputs)
         if whole.elements >= TIMES_AS_LARGE * largest and (whole.bytes or 0.0) >= BEYOND_CACHES:
-            return _PairArray(spot, one, whole)
+            return _PairArray(spot, operation, whole)
     return None
 
 
 def _takes(operation: NumpyOperation, whole: Tensor) -> bool:
-    return any(one.shape == whole.shape for one in operation.inputs)
+    return any(tensor.shape == whole.shape for tensor in operation.inputs)
 
 
 def _shape(tensor: Tensor) -> str:
@@ -407,15 +430,15 @@ INTEGERS = "numpy.ndarray of integers"  # as the look at variables calls it
 def integer_product(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a product of matrices of integers: BLAS multiplies floating-point numbers alone."""
     held = spot.variables
-    for one in spot.code.find("product") if spot.code is not None else ():
-        names = [name for name in (one.name, one.how) if name]
+    for construct in spot.code.find("product") if spot.code is not None else ():
+        names = [name for name in (construct.name, construct.how) if name]
         if len(names) == 2 and all(name in held and held[name].type == INTEGERS for name in names):
             return say(
                 spot,
                 "integer-product",
                 "Multiply matrices of floats: NumPy has no BLAS for integers",
-                f"{' and '.join(dict.fromkeys(names))} {'holds' if one.name == one.how else 'hold'} integers"
-                + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+                f"{' and '.join(dict.fromkeys(names))} {'holds' if construct.name == construct.how else 'hold'} "
+                "integers" + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
                 change=words("integer-product", "host"),
             )
     return None

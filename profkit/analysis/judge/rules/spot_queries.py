@@ -29,9 +29,9 @@ def _is_embedded(document: RunDocument, spot: CodeSpot) -> bool:
     """Return whether the function of a place asks a database that is part of the process, as cProfile saw it."""
     profile = profile_of(document, "program-calls")
     return any(
-        one.file == spot.where.file and one.callee is not None and _EMBEDDED.fullmatch(one.callee.function)
-        for one in (profile.hotspots if profile is not None else ())
-        if one.function == (spot.where.function or "").rpartition(".")[2]
+        row.file == spot.where.file and row.callee is not None and _EMBEDDED.fullmatch(row.callee.function)
+        for row in (profile.hotspots if profile is not None else ())
+        if row.function == (spot.where.function or "").rpartition(".")[2]
     )
 
 
@@ -41,7 +41,7 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     calls = (under.calls if under is not None else None) or spot.calls or 0
     names = called_names(spot)
     name = under.name if under is not None and under.name else next(iter(names), "")
-    query = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
+    query = next((each_name for each_name in (name, *names) if _QUERIES.fullmatch(each_name)), None)
     if query is not None and last_name(query) != last_name(name):
         # What was counted is not what asks, but something below it.
         in_loop = spot.code is not None and spot.code.loop is not None
@@ -70,7 +70,8 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         )
     last = last_name(query)
     same = (
-        last == "open" and any(last_name(one.name) == last and one.how for one in spot.code.find("call"))
+        last == "open"
+        and any(last_name(construct.name) == last and construct.how for construct in spot.code.find("call"))
         if spot.code
         else False
     )
@@ -91,7 +92,7 @@ def _reads_lines(spot: CodeSpot) -> bool:
     """Return whether most of the time is in going through something that is no container: `for line in
     process.stdout`.
     """
-    names = [one.name for one in spot.code.find("iterates")] if spot.code is not None else []
+    names = [construct.name for construct in spot.code.find("iterates")] if spot.code is not None else []
     return spot.share >= MIN_SHARE and any(name not in spot.variables for name in names)
 
 

@@ -65,7 +65,7 @@ def say(
 
 def called_names(spot: CodeSpot) -> list[str]:
     """Return what the source line of a spot calls."""
-    return [one.name for one in spot.code.find("call")] if spot.code is not None else []
+    return [construct.name for construct in spot.code.find("call")] if spot.code is not None else []
 
 
 _CHEAP = frozenset({"append", "add", "len", "float", "int", "abs", "round", "range", "get", "print"})
@@ -131,17 +131,17 @@ def unused_import(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 def _functions_that_need(document: RunDocument, spot: CodeSpot) -> list[str]:
     """Return the functions that alone use what is imported, where cProfile saw the whole run and none of them in it."""
-    how = next((one.how for one in spot.code.find("import")), "") if spot.code is not None else ""
+    how = next((construct.how for construct in spot.code.find("import")), "") if spot.code is not None else ""
     counted = profile_of(document, "own-time")
     if not how.startswith("in ") or counted is None or counted.partial:
         return []
     names = how.split()[1:]
-    ran = {one.function for one in counted.hotspots if one.file == spot.where.file}
+    ran = {row.function for row in counted.hotspots if row.file == spot.where.file}
     return [] if ran & set(names) else names
 
 
 def _is_unused(spot: CodeSpot) -> bool:
-    return spot.code is not None and any(one.how == "unused" for one in spot.code.find("import"))
+    return spot.code is not None and any(construct.how == "unused" for construct in spot.code.find("import"))
 
 
 def place_alone(spot: CodeSpot) -> Insight:
@@ -165,7 +165,9 @@ def place_alone(spot: CodeSpot) -> Insight:
 def pattern_of(document: RunDocument, spot: CodeSpot, patterns: tuple[Find, ...]) -> Insight | None:
     """Return the pattern that is proved at a spot and explains most of its time; of equals the first."""
     proved = [found for find in patterns if (found := find(document, spot)) is not None]
-    return max(proved, key=lambda one: one.gain.at_most if one.gain is not None else 0.0, default=None)
+    return max(
+        proved, key=lambda insight: insight.gain.at_most if insight.gain is not None else 0.0, default=None
+    )
 
 
 def spot_insights(
@@ -188,26 +190,28 @@ def spot_insights(
     if first is None and imports is not None and imports.share >= FIRST and not needless:
         yield place_alone(imports)
     found = [
-        (spot, one)
+        (spot, insight)
         for spot in spots
         if spot.kind != "import"
-        for one in (pattern_of(document, spot, patterns) or (place_alone(spot) if spot is first else None),)
+        for insight in (
+            pattern_of(document, spot, patterns) or (place_alone(spot) if spot is first else None),
+        )
         # A place that takes little itself may keep others waiting.
-        if one is not None and max(spot.share, _at_most(one)) >= OTHER
+        if insight is not None and max(spot.share, _at_most(insight)) >= OTHER
     ]
     found += [
-        (spot, one)
+        (spot, insight)
         for spot in unlined
-        if (one := pattern_of(document, spot, functions)) is not None
-        and max(spot.share, _at_most(one)) >= OTHER
+        if (insight := pattern_of(document, spot, functions)) is not None
+        and max(spot.share, _at_most(insight)) >= OTHER
     ]
     found = [*needless, *_joined(found)]
     for outer in outer_spots(document) if calls else ():
-        one = pattern_of(document, outer, calls) if outer.share >= OTHER else None
-        if one is not None:
-            one = _with_own_part(found, outer, one)
-            found = [*_without_smaller(document, found, one), (outer, one)]
-    yield from (one for _, one in sorted(found, key=lambda each: -_at_most(each[1])))
+        insight = pattern_of(document, outer, calls) if outer.share >= OTHER else None
+        if insight is not None:
+            insight = _with_own_part(found, outer, insight)
+            found = [*_without_smaller(document, found, insight), (outer, insight)]
+    yield from (insight for _, insight in sorted(found, key=lambda each: -_at_most(each[1])))
 
 
 def _needless_imports(document: RunDocument, spots: Sequence[CodeSpot]) -> list[tuple[CodeSpot, Insight]]:
@@ -224,34 +228,34 @@ def _joined(found: list[tuple[CodeSpot, Insight]]) -> list[tuple[CodeSpot, Insig
     adds up.
     """
     kept: dict[tuple[str, Place], tuple[CodeSpot, Insight]] = {}
-    for spot, one in found:
-        before = kept.get((one.rule, one.where))
+    for spot, insight in found:
+        before = kept.get((insight.rule, insight.where))
         if before is not None and before[1].gain is not None:
-            gain = replace(before[1].gain, at_most=min(1.0, _at_most(before[1]) + _at_most(one)))
-            kept[one.rule, one.where] = before[0], replace(before[1], gain=gain)
+            gain = replace(before[1].gain, at_most=min(1.0, _at_most(before[1]) + _at_most(insight)))
+            kept[insight.rule, insight.where] = before[0], replace(before[1], gain=gain)
         else:
-            kept[one.rule, one.where] = spot, one
+            kept[insight.rule, insight.where] = spot, insight
     return list(kept.values())
 
 
-def _with_own_part(found: list[tuple[CodeSpot, Insight]], outer: CodeSpot, one: Insight) -> Insight:
+def _with_own_part(found: list[tuple[CodeSpot, Insight]], outer: CodeSpot, insight: Insight) -> Insight:
     """Return a finding on the calls of a line with what it finds of the rest of the same line: these times add up."""
     same = [
         (spot, each)
         for spot, each in found
-        if (each.rule, each.where) == (one.rule, one.where)
+        if (each.rule, each.where) == (insight.rule, insight.where)
         and (spot.where.file, spot.where.line) == (outer.where.file, outer.where.line)
     ]
-    if not same or one.gain is None:
-        return one
+    if not same or insight.gain is None:
+        return insight
     share = min(1.0, outer.share + sum(spot.share for spot, _ in same))
-    most = min(share, _at_most(one) + sum(_at_most(each) for _, each in same))
-    text = one.evidence.replace(percent_text(100 * outer.share), percent_text(100 * share), 1)
-    return replace(one, evidence=text, gain=replace(one.gain, at_most=most))
+    most = min(share, _at_most(insight) + sum(_at_most(each) for _, each in same))
+    text = insight.evidence.replace(percent_text(100 * outer.share), percent_text(100 * share), 1)
+    return replace(insight, evidence=text, gain=replace(insight.gain, at_most=most))
 
 
-def _at_most(one: Insight) -> float:
-    return one.gain.at_most if one.gain is not None else 0.0
+def _at_most(insight: Insight) -> float:
+    return insight.gain.at_most if insight.gain is not None else 0.0
 
 
 def _without_smaller(
@@ -262,11 +266,12 @@ def _without_smaller(
     A place alone, which says no change, goes where the line explains most of it.
     """
     return [
-        (spot, one)
-        for spot, one in found
+        (spot, insight)
+        for spot, insight in found
         if (
-            _at_most(one) * (EXPLAINED if one.rule == "hot-spot" else 1.0) > _at_most(outer)
+            _at_most(insight) * (EXPLAINED if insight.rule == "hot-spot" else 1.0) > _at_most(outer)
             or not is_below(document, spot, outer.where)
         )
-        and (one.rule, one.where.file, one.where.line) != (outer.rule, outer.where.file, outer.where.line)
+        and (insight.rule, insight.where.file, insight.where.line)
+        != (outer.rule, outer.where.file, outer.where.line)
     ]
