@@ -35,20 +35,20 @@ _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque
 
 def aggregated_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a sum or an extreme of all elements of what stays, for each item of a loop."""
-    for one in spot.code.find("aggregates") if spot.code is not None else ():
-        held = spot.variables.get(one.name)
+    for construct in spot.code.find("aggregates") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
         if held is None or held.type not in _GONE_THROUGH or (held.length or 0) < LONG:
             continue
-        if not takes_the_time(spot, one.how):
+        if not takes_the_time(spot, construct.how):
             continue
-        if not is_often(spot, held) or ("." in one.name and not _is_asked_of_one_object(spot)):
+        if not is_often(spot, held) or ("." in construct.name and not _is_asked_of_one_object(spot)):
             continue
         return say(
             spot,
             "running-sum",
-            f"{one.how} scans all of {one.name} again each time",
+            f"{construct.how} scans all of {construct.name} again each time",
             f"it is a {held.type} of {count_text(held.length or 0)}; {calls_text(spot)}",
-            change=words(f"running-sum.{one.how}", "host").format(name=one.name),
+            change=words(f"running-sum.{construct.how}", "host").format(name=construct.name),
         )
     return None
 
@@ -56,21 +56,21 @@ def aggregated_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  
 def _is_asked_of_one_object(spot: CodeSpot) -> bool:
     """Return whether the loop that asks for what a method computes asks the same object each time."""
     code, name = spot.caller_code, last_name((spot.where.function or "").partition(".<locals>")[0])
-    return code is not None and any(one.name == name for one in code.find("asks"))
+    return code is not None and any(construct.name == name for construct in code.find("asks"))
 
 
 def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Find keys whose hash or comparison goes through all that they hold, each time that they are looked up."""
-    found = next((one for one in ("__hash__", "__eq__") if _share_of(spot, one) >= HASHING), None)
+    found = next((name for name in ("__hash__", "__eq__") if _share_of(spot, name) >= HASHING), None)
     if found is None:
         return None
     counted = profile_of(document, "own-time")
     every = counted.hotspots if counted is not None else ()
-    method = max((one for one in every if one.function == found), key=_calls, default=None)
-    hashes = sum(_calls(one) for one in every if one.function == "__hash__")
+    method = max((row for row in every if row.function == found), key=_calls, default=None)
+    hashes = sum(_calls(row) for row in every if row.function == "__hash__")
     if method is None or _calls(method) < MIN_CALLS or hashes * FOR_EACH_OBJECT < _calls(method):
         return None  # without hashes what is compared is no key
-    made = sum(_calls(one) for one in every if one.function == "__init__" and one.file == method.file)
+    made = sum(_calls(row) for row in every if row.function == "__init__" and row.file == method.file)
     if made and _calls(method) < FOR_EACH_OBJECT * made:
         return None  # each object is hashed when it is kept, and once more when it is looked up
     share = _share_of(spot, found)
@@ -87,8 +87,8 @@ def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
-def _calls(one: Hotspot) -> int:
-    return one.calls or 0
+def _calls(row: Hotspot) -> int:
+    return row.calls or 0
 
 
 def _share_of(spot: CodeSpot, method: str) -> float:
@@ -97,9 +97,9 @@ def _share_of(spot: CodeSpot, method: str) -> float:
         return 1.0
     return max(
         (
-            one.value
-            for one in spot.below
-            if last_name(one.function) == method and (one.file or "").startswith("<")
+            frame.value
+            for frame in spot.below
+            if last_name(frame.function) == method and (frame.file or "").startswith("<")
         ),
         default=0.0,
     )
@@ -108,7 +108,7 @@ def _share_of(spot: CodeSpot, method: str) -> float:
 def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Find a functools cache whose results are never used again, or that is full and drops results that are."""
     hits, misses, full = (spot.variables.get(f"[cache {name}]") for name in ("hits", "misses", "full"))
-    hit_count, missed = (one.length or 0 if one is not None else 0 for one in (hits, misses))
+    hit_count, missed = (variable.length or 0 if variable is not None else 0 for variable in (hits, misses))
     keeps = (full.length or 0) if full is not None else 0
     small = keeps > 0 and missed >= TURNED_OVER * keeps and hit_count <= SMALL * missed
     if missed < MIN_CALLS or (hit_count > USELESS * missed and not small):
@@ -131,7 +131,9 @@ def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 def restarted_workers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a loader of torch whose workers are started and ended each time that a loop begins to go through it."""
-    below = max((one.value for one in spot.below if with_slashes(one.file).endswith(LOADER)), default=0.0)
+    below = max(
+        (frame.value for frame in spot.below if with_slashes(frame.file).endswith(LOADER)), default=0.0
+    )
     counted = {
         name: found
         for name in ("_get_iterator", "__next__", "_shutdown_workers", "__del__")
@@ -141,7 +143,7 @@ def restarted_workers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     ended = (counted["__del__"].calls or 0) if len(counted) == 4 else 0
     if below < LOADING or ended < SEVERAL:
         return None
-    seconds = {name: one.total or one.own for name, one in counted.items()}
+    seconds = {name: row.total or row.own for name, row in counted.items()}
     whole = seconds["_get_iterator"] + seconds["__next__"]  # which ends the workers after the last batch
     starting = (seconds["_get_iterator"] + seconds["_shutdown_workers"]) / whole if whole > 0 else 0.0
     if starting < STARTING:

@@ -10,23 +10,23 @@ from profkit.analysis.judge.rules.spots import MIN_CALLS, Find, calls_text, coun
 from profkit.analysis.judge.words import words
 from profkit.core.types import CodeSpot, Insight, RunDocument
 
-MANY, LONG_SORT = 50, 1000  # words that are replaced; elements that are sorted
+MIN_REPLACED_WORDS, LONG_SORT = 50, 1000  # words that are replaced; elements that are sorted
 SMALL_SET = 8  # elements: making it again costs little
 LARGE_MATRIX = 16  # rows
 
 
 def few_of_sorted(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a sort of many of which the first or last few alone are kept."""
-    for one in spot.code.find("few-of-sorted") if spot.code is not None else ():
-        held = spot.variables.get(one.name)
-        method = last_name(one.how)
+    for construct in spot.code.find("few-of-sorted") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
+        method = last_name(construct.how)
         if held is None or (held.length or 0) < LONG_SORT or not takes_the_time(spot, method):
             continue
-        arrays = one.how != "sorted"
+        arrays = construct.how != "sorted"
         return say(
             spot,
             "partial-sort",
-            f"All {count_text(held.length or 0)} elements of {one.name} are sorted, and a few are kept",
+            f"All {count_text(held.length or 0)} elements of {construct.name} are sorted, and a few are kept",
             calls_text(spot),
             change=words(f"partial-sort.{'array' if arrays else 'list'}", "host"),
         )
@@ -35,8 +35,8 @@ def few_of_sorted(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 def set_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a set that an inner loop makes again and again of the same elements."""
-    for one in spot.code.find("set-again") if spot.code is not None else ():
-        held = spot.variables.get(one.name)
+    for construct in spot.code.find("set-again") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
         times = max(spot.executions or 0, (spot.under.calls or 0) if spot.under is not None else 0)
         size = held.length or 0 if held is not None else 0
         if held is None or held.type not in ("list", "tuple", "str") or size < SMALL_SET:
@@ -46,60 +46,63 @@ def set_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa:
         return say(
             spot,
             "repeated-work",
-            f"{one.how}({one.name}) is made again in each pass of the inner loop, of the same elements",
-            f"{one.name} is a {held.type} of up to {count_text(size)} elements, and stays the same in that loop"
+            f"{construct.how}({construct.name}) is made again in each pass of the inner loop, of the same elements",
+            f"{construct.name} is a {held.type} of up to {count_text(size)} elements, and stays the same in that loop"
             + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
-            change=words("repeated-work.sets", "host").format(name=one.name),
+            change=words("repeated-work.sets", "host").format(name=construct.name),
         )
     return None
 
 
 def replaced_one_by_one(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a text that is gone through, and copied, once for each word that may be in it."""
-    for one in spot.code.find("replaces") if spot.code is not None else ():
-        held = spot.variables.get(one.how)
-        if held is None or (held.length or 0) < MANY or not takes_the_time(spot, "replace"):
+    for construct in spot.code.find("replaces") if spot.code is not None else ():
+        held = spot.variables.get(construct.how)
+        if held is None or (held.length or 0) < MIN_REPLACED_WORDS or not takes_the_time(spot, "replace"):
             continue
         return say(
             spot,
             "replaced-one-by-one",
-            f"All of {one.name} is searched once for each of the {count_text(held.length or 0)} elements of {one.how}",
+            f"All of {construct.name} is searched once for each of the {count_text(held.length or 0)} elements of "
+            f"{construct.how}",
             calls_text(spot),
-            change=words("replaced-one-by-one", "host").format(name=one.name, words=one.how),
+            change=words("replaced-one-by-one", "host").format(name=construct.name, words=construct.how),
         )
     return None
 
 
 def product_of_lists(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a product of matrices that are lists of lists, in three loops of Python."""
-    for one in spot.code.find("list-product") if spot.code is not None else ():
-        held = [spot.variables.get(name) for name in (one.name, one.how)]
+    for construct in spot.code.find("list-product") if spot.code is not None else ():
+        held = [spot.variables.get(name) for name in (construct.name, construct.how)]
         if any(each is None or each.type != "list" or (each.length or 0) < LARGE_MATRIX for each in held):
             continue
         return say(
             spot,
             "product-of-lists",
-            f"Multiply {one.name} and {one.how} as arrays of NumPy: this is a product of matrices",
+            f"Multiply {construct.name} and {construct.how} as arrays of NumPy: this is a product of matrices",
             f"three loops over lists of {count_text(held[0].length or 0)} rows"
             if held[0] is not None
             else "",
-            change=words("product-of-lists", "host").format(left=one.name, right=one.how),
+            change=words("product-of-lists", "host").format(left=construct.name, right=construct.how),
         )
     return None
 
 
 def diagonal_product(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a product with a matrix that holds a diagonal, and zeros."""
-    for one in spot.code.find("diagonal") if spot.code is not None else ():
+    for construct in spot.code.find("diagonal") if spot.code is not None else ():
         if spot.under is not None and last_name(spot.under.name) not in ("", "diag", "dot", "matmul"):
             continue
-        change = f"(matrix * {one.name})" if one.how == "right" else f"(matrix.T * {one.name}).T"
+        change = (
+            f"(matrix * {construct.name})" if construct.how == "right" else f"(matrix.T * {construct.name}).T"
+        )
         return say(
             spot,
             "diagonal-product",
-            f"Multiply by {one.name} itself: a matrix of its diagonal is zeros else",
+            f"Multiply by {construct.name} itself: a matrix of its diagonal is zeros else",
             calls_text(spot),
-            change=f"{change} multiplies each {'column' if one.how == 'right' else 'row'}, n times less work",
+            change=f"{change} multiplies each {'column' if construct.how == 'right' else 'row'}, n times less work",
         )
     return None
 

@@ -14,7 +14,7 @@ from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity
 from profkit.core.types import FIRST_CALLS, LAST_CALLS, CodeSpot, Hotspot, Insight, RunDocument, Variable
 
-MOST_OF_PLACE = 0.5  # of a place's share of the time is in the calls that grow
+MIN_CALL_SHARE = 0.5  # of a place's share of the time is in the calls that grow
 TWICE, LONG = 2, 32  # times as long as at first; elements of what has grown
 TOKENS = "torch.Tensor of integers"  # as the look at variables calls it
 _QUOTED = re.compile(r"'(\w+)'|\.(\w+)>")
@@ -33,14 +33,17 @@ def growing_work(document: RunDocument, spot: CodeSpot) -> Insight | None:
         for name, held in spot.variables.items()
         if _has_grown(held) and re.search(rf"(?<![\w.]){re.escape(name)}\b", spot.code.text)
     ]
-    method = any(one.name == f".{named}" for one in spot.code.find("call"))
+    method = any(construct.name == f".{named}" for construct in spot.code.find("call"))
     if not grown and (not method or _cuts(spot.code.text)):
         return None  # the loop may give it more each time
     first, last = call.counters[FIRST_CALLS], call.counters[LAST_CALLS]
     mean = (call.total or call.own) / (call.calls or 1)
-    name, before, after = max(grown, key=lambda one: one[2], default=("", 0, 0))
+    name, before, after = max(grown, key=lambda growth: growth[2], default=("", 0, 0))
     seen = f"; {name} grew from {before:,} to {after:,} elements" if name else ""
-    ids = next((one for one, held in spot.variables.items() if held.type == TOKENS and _has_grown(held)), "")
+    ids = next(
+        (variable for variable, held in spot.variables.items() if held.type == TOKENS and _has_grown(held)),
+        "",
+    )
     key = "tokens" if ids and _is_of_torch(spot) else "value" if name else "object"
     return say(
         spot,
@@ -58,18 +61,18 @@ def _growing_calls(document: RunDocument, spot: CodeSpot) -> tuple[Hotspot, str]
     profile = profile_of(document, "own-time")
     if profile is None or profile.total <= 0 or spot.code is None:
         return None
-    called = {last_name(one.name) for one in spot.code.find("call")}
+    called = {last_name(construct.name) for construct in spot.code.find("call")}
     under = last_name(spot.under.name) if spot.under is not None and spot.under.name else ""
     function = last_name(spot.where.function or "")
     candidates = []
-    for one in profile.hotspots:
-        if LAST_CALLS not in one.counters or (one.total or 0.0) < MOST_OF_PLACE * spot.share * profile.total:
+    for row in profile.hotspots:
+        if LAST_CALLS not in row.counters or (row.total or 0.0) < MIN_CALL_SHARE * spot.share * profile.total:
             continue
-        name = _plain_name(one.function)
-        calls_it = name in called and (not under or name == under or one.file is not None)
-        is_it = (one.file, name) == (spot.where.file, function) and not spot.code.find("coroutine")
+        name = _plain_name(row.function)
+        calls_it = name in called and (not under or name == under or row.file is not None)
+        is_it = (row.file, name) == (spot.where.file, function) and not spot.code.find("coroutine")
         if calls_it or is_it:
-            candidates.append((one, name))
+            candidates.append((row, name))
     return max(candidates, key=lambda each: (each[1] in called, each[0].total or 0.0), default=None)
 
 

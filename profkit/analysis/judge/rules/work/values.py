@@ -16,7 +16,7 @@ from profkit.core.types import CodeSpot, Insight, RunDocument
 
 ALTERNATIVES = 50  # words of a pattern: fewer are found as fast as in a set
 DENORMAL = 100  # of a thousand numbers
-MANY_NUMBERS = 1000
+MIN_NUMBERS = 1000
 _BEHIND = " [denormal]"  # as the look at variables calls it
 _GROUPS, _GROUPED_ROWS = " [groups]", " [grouped rows]"  # behind the line
 _GROUPING = "/pandas/core/groupby/"
@@ -86,7 +86,7 @@ def slow_type(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa:
     """Return arithmetic on numbers of a size that NumPy has no vector instructions for."""
     for name, held in spot.variables.items():
         kind = _SLOW.get(held.type)
-        if kind is None or (held.length or 0) < MANY_NUMBERS or not computes_with(spot, name):
+        if kind is None or (held.length or 0) < MIN_NUMBERS or not computes_with(spot, name):
             continue
         return say(
             spot,
@@ -105,7 +105,7 @@ def empty_groups(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
     """Return a grouping by categories that makes a group of each combination of them, of which most have no row."""
     held = spot.variables.get(f"{spot.where.line}{_GROUPS}")
     rows = spot.variables.get(f"{spot.where.line}{_GROUPED_ROWS}")
-    below = max((one.value for one in spot.below if _GROUPING in with_slashes(one.file)), default=0.0)
+    below = max((frame.value for frame in spot.below if _GROUPING in with_slashes(frame.file)), default=0.0)
     if held is None or not held.length or rows is None or not rows.length or below < MOSTLY:
         return None
     return say(
