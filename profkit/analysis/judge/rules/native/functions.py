@@ -70,13 +70,15 @@ class NativeFunctions:
 def _is_called_directly(pattern: str, below: tuple[CodeLine, ...]) -> bool:
     """Return whether a place itself calls such a function: what called it in between would take as much time."""
     most = _most(pattern, below)
-    others = (one.value for one in below if not re.fullmatch(pattern, one.function))
+    others = (frame.value for frame in below if not re.fullmatch(pattern, frame.function))
     return most is not None and max(others, default=0.0) < most.value
 
 
 def _most(pattern: str, below: tuple[CodeLine, ...]) -> CodeLine | None:
     return max(
-        (one for one in below if re.fullmatch(pattern, one.function)), key=lambda one: one.value, default=None
+        (frame for frame in below if re.fullmatch(pattern, frame.function)),
+        key=lambda frame: frame.value,
+        default=None,
     )
 
 
@@ -99,14 +101,16 @@ def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     row, most = found
     alike = [
-        (one, of[1]) for one in document.hot_spots if (of := costly_row(one)) is not None and of[0] is row
+        (hot_spot, of[1])
+        for hot_spot in document.hot_spots
+        if (of := costly_row(hot_spot)) is not None and of[0] is row
     ]
-    taken = sum(one.share * in_row.value for one, in_row in alike)
-    seconds = sum(one.seconds * in_row.value for one, in_row in alike)
+    taken = sum(hot_spot.share * in_row.value for hot_spot, in_row in alike)
+    seconds = sum(hot_spot.seconds * in_row.value for hot_spot, in_row in alike)
     if (
         taken < MIN_SHARE_OF_RUN
         or seconds < MIN_SECONDS
-        or spot is not max((one for one, _ in alike), key=lambda one: one.share)
+        or spot is not max((hot_spot for hot_spot, _ in alike), key=lambda hot_spot: hot_spot.share)
     ):
         return None
     place = "line" if spot.where.file is not None else "function"
@@ -136,7 +140,9 @@ def costly_row(spot: CodeSpot) -> tuple[NativeFunctions, CodeLine] | None:
     source = spot.code.text if spot.code is not None else ""
     proofs = ((row, row.most_in(spot.below)) for row in rows if row.fits(spot, source))
     return max(
-        ((row, most) for row, most in proofs if most is not None), key=lambda one: one[1].value, default=None
+        ((row, most) for row, most in proofs if most is not None),
+        key=lambda found: found[1].value,
+        default=None,
     )
 
 

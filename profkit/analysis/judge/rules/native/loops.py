@@ -12,7 +12,7 @@ from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument
 
 MIN_SECONDS = 0.1
 NEAR = 3  # lines: a loop's head and what is in it
-LONG, OFTEN = 32.0, 20  # rounds of a loop each time, and times: with fewer nobody gains from a table
+LONG, MIN_LOOP_CALLS = 32.0, 20  # rounds of a loop each time, and times: with fewer nobody gains from a table
 HOT = 0.4  # of the simulated instructions
 CACHED = 0.25  # of the loads at most miss the first cache: with more, memory may be what a loop waits for
 SORTING = 0.5  # of a place's samples
@@ -24,12 +24,12 @@ _SORTS = re.compile(
 
 def native_search(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a loop that compares element after element with a key, and was counted to go far for many keys."""
-    search = next((one for one in _constructs(spot, "search")), None)
+    search = next((construct for construct in _constructs(spot, "search")), None)
     loop = _loop_near(document, spot)
     if search is None or loop is None or spot.seconds < MIN_SECONDS:
         return None
     rounds = loop.counters["rounds"]
-    if rounds < LONG or (loop.calls or 0) < OFTEN:
+    if rounds < LONG or (loop.calls or 0) < MIN_LOOP_CALLS:
         return None
     name = f"{search.name} is" if search.name else "The elements are"
     return say(
@@ -43,10 +43,10 @@ def native_search(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 def grown_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a sort within a loop that adds to what it sorts."""
-    sorts = next((one for one in _constructs(spot, "sorts") if one.how == "grown"), None)
+    sorts = next((construct for construct in _constructs(spot, "sorts") if construct.how == "grown"), None)
     if sorts is None or spot.seconds < MIN_SECONDS:
         return None
-    part = max((one.value for one in spot.below if _SORTS.fullmatch(one.function)), default=0.0)
+    part = max((frame.value for frame in spot.below if _SORTS.fullmatch(frame.function)), default=0.0)
     if part < SORTING:
         return None
     return say(
@@ -69,11 +69,11 @@ def serial_sum(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     lines = profile_of(document, "counted-lines")
     here = [
-        one.counters
-        for one in (lines.hotspots if lines is not None else ())
-        if (one.file or "").rpartition("/")[2] == (spot.where.file or "").rpartition("/")[2]
+        row.counters
+        for row in (lines.hotspots if lines is not None else ())
+        if (row.file or "").rpartition("/")[2] == (spot.where.file or "").rpartition("/")[2]
     ]
-    loads, misses = (sum(one.get(event, 0.0) for one in here) for event in ("Dr", "D1mr"))
+    loads, misses = (sum(counters.get(event, 0.0) for counters in here) for event in ("Dr", "D1mr"))
     if not loads or misses > CACHED * loads:
         return None
     return say(
@@ -98,11 +98,11 @@ def _loop_near(document: RunDocument, spot: CodeSpot) -> Hotspot | None:
     if profile is None or spot.kind != "native" or where.file is None or where.line is None:
         return None
     near = (
-        one
-        for one in profile.hotspots
-        if one.file == where.file and one.line is not None and abs(one.line - where.line) <= NEAR
+        row
+        for row in profile.hotspots
+        if row.file == where.file and row.line is not None and abs(row.line - where.line) <= NEAR
     )
-    return max(near, key=lambda one: one.own, default=None)
+    return max(near, key=lambda row: row.own, default=None)
 
 
 PATTERNS: tuple[Find, ...] = (native_search, grown_sort, serial_sum)

@@ -10,9 +10,9 @@ from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import Gain, Insight, Place, RunDocument, StartedProgram
 
-SEVERAL, MANY = 3, 100  # starts of a program whose imports are known, and of any other
+SEVERAL, MIN_STARTS = 3, 100  # starts of a program whose imports are known, and of any other
 SHORT = 0.01  # processor seconds of each process: its start is a good part of that
-LEAST = 0.2  # of the run time
+MIN_GAIN_SHARE = 0.2  # of the run time
 IMPORTING = 0.5  # of a Python program's time
 _WAITS = ("pipe", "child")
 
@@ -22,10 +22,10 @@ def repeated_starts(run: RunEvidence) -> Iterator[Insight]:
     document = run.document
     if document.workload.python is not None:
         return
-    python = next((one for one in document.sampled if not one.native and one.programs), None)
+    python = next((sampled for sampled in document.sampled if not sampled.native and sampled.programs), None)
     if python is not None:
         yield from _scripts(document, python.programs)
-    native = next((one for one in document.sampled if one.native and one.programs), None)
+    native = next((sampled for sampled in document.sampled if sampled.native and sampled.programs), None)
     if native is not None and native.cpu > 0:
         yield from _programs(document, native.programs, native.cpu)
 
@@ -34,24 +34,29 @@ def _scripts(document: RunDocument, programs: tuple[StartedProgram, ...]) -> Ite
     """Yield the scripts of Python that import the same modules in each of several processes."""
     imports = [spot for spot in document.hot_spots if spot.kind == "import"]
     share = sum(spot.share for spot in imports)
-    whole = sum(one.starting for one in programs)
-    for one in programs:
-        part = share * one.starting / whole if whole > 0 else 0.0
-        gain = part * (1 - 1 / one.starts)
-        if one.starts < SEVERAL or one.starting < IMPORTING * one.seconds or gain < LEAST:
+    whole = sum(program.starting for program in programs)
+    for program in programs:
+        part = share * program.starting / whole if whole > 0 else 0.0
+        gain = part * (1 - 1 / program.starts)
+        if (
+            program.starts < SEVERAL
+            or program.starting < IMPORTING * program.seconds
+            or gain < MIN_GAIN_SHARE
+        ):
             continue
-        lines = [spot for spot in imports if (spot.where.file or "").rpartition("/")[2] == one.name]
+        lines = [spot for spot in imports if (spot.where.file or "").rpartition("/")[2] == program.name]
         first = max(lines, key=lambda spot: spot.share, default=None)
         named = f" ({first.under.name})" if first is not None and first.under is not None else ""
-        seconds = sum(spot.seconds for spot in imports) * part / share / one.starts
-        place = Place(file=one.file, line=one.line) if one.line is not None else None
+        seconds = sum(spot.seconds for spot in imports) * part / share / program.starts
+        place = Place(file=program.file, line=program.line) if program.line is not None else None
         yield Insight(
             "repeated-starts",
-            f"{one.command} {one.name} is started {one.starts:,} times, and imports its modules each time",
-            f"{percent_text(100 * part)} of the time: each of {one.starts:,} processes imports{named} for "
-            f"{format_quantity(seconds, 's')}, which is {percent_text(100 * one.starting / one.seconds)} of its time",
+            f"{program.command} {program.name} is started {program.starts:,} times, and imports its modules each time",
+            f"{percent_text(100 * part)} of the time: each of {program.starts:,} processes imports{named} for "
+            f"{format_quantity(seconds, 's')}, which is {percent_text(100 * program.starting / program.seconds)} of "
+            "its time",
             words("repeated-starts.python", "host"),
-            place or (first.where if first is not None else Place(function=one.name)),
+            place or (first.where if first is not None else Place(function=program.name)),
             Gain(min(1.0, gain), "the run time", ""),
         )
 
@@ -64,22 +69,24 @@ def _programs(
     Meanwhile the shell waits for them, and copies itself for each.
     """
     many = [
-        one
-        for one in programs
-        if one.starts >= MANY and one.seconds <= SHORT * one.starts and not is_python(one.name)
+        program
+        for program in programs
+        if program.starts >= MIN_STARTS
+        and program.seconds <= SHORT * program.starts
+        and not is_python(program.name)
     ]
-    own = [one for one in many if one.command]
+    own = [program for program in many if program.command]
     split = document.time_split
     if not own or split is None or split.wall <= 0:
         return
     waiting = min(1.0, (split.waiting or 0.0) / split.wall)
     waited = sum(spot.share for spot in document.hot_spots if spot.kind in _WAITS)
-    share = (1 - waiting) * sum(one.seconds for one in many) / processor + waited
-    most = max(own, key=lambda one: one.seconds)
+    share = (1 - waiting) * sum(program.seconds for program in many) / processor + waited
+    most = max(own, key=lambda program: program.seconds)
     gain = min(1.0, share * (1 - 1 / most.starts))
-    if gain < LEAST:
+    if gain < MIN_GAIN_SHARE:
         return
-    others = [f"{one.name}: {one.starts:,}" for one in many if one is not most]
+    others = [f"{program.name}: {program.starts:,}" for program in many if program is not most]
     each = format_quantity(most.seconds / most.starts, "s")
     beside = f"; beside it {', '.join(others)}" if others else ""
     yield Insight(

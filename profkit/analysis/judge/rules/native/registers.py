@@ -61,19 +61,19 @@ def in_registers(document: RunDocument, spot: CodeSpot) -> Insight | None:
         if fact.kind != "record" or is_of_large_records(document, fact)
     ]
     alike = [
-        one
-        for one in document.hot_spots
-        if one.kind == "native"
-        and (one.where.function, one.where.file) == (spot.where.function, spot.where.file)
+        hot_spot
+        for hot_spot in document.hot_spots
+        if hot_spot.kind == "native"
+        and (hot_spot.where.function, hot_spot.where.file) == (spot.where.function, spot.where.file)
     ]
-    if not facts or spot is not max(alike, key=lambda one: one.share):
+    if not facts or spot is not max(alike, key=lambda hot_spot: hot_spot.share):
         return None
-    fact = max(facts, key=lambda one: one.looks)
+    fact = max(facts, key=lambda candidate: candidate.looks)
     rule, title = _TITLES[fact.kind]
-    locks = max((one.value for one in spot.below if _LOCKS.search(one.function)), default=0.0)
+    locks = max((frame.value for frame in spot.below if _LOCKS.search(frame.function)), default=0.0)
     if fact.kind == "contended" and locks >= LOCKING:
         title = "{threads} threads take one lock, again and again"
-    share = sum(one.share for one in alike) * fact.looks / fact.of
+    share = sum(hot_spot.share for hot_spot in alike) * fact.looks / fact.of
     share *= 1 - fact.number / fact.size if fact.kind == "record" else AT_MOST.get(fact.kind, 1.0)
     at = f" (line {fact.line})" if fact.line is not None and fact.line != spot.where.line else ""
     return say(
@@ -105,13 +105,15 @@ def is_of_large_records(document: RunDocument, fact: RegisterFact) -> bool:
     """
     counted = profile_of(document, "counted-functions")
     here = [
-        one.counters
-        for one in (counted.hotspots if counted is not None else ())
-        if plain_symbol(one.function) == plain_symbol(fact.function)
-        or (fact.file is not None and one.file == fact.file)
+        row.counters
+        for row in (counted.hotspots if counted is not None else ())
+        if plain_symbol(row.function) == plain_symbol(fact.function)
+        or (fact.file is not None and row.file == fact.file)
     ]
-    loads, misses, executed = (sum(one.get(event, 0.0) for one in here) for event in ("Dr", "D1mr", "Ir"))
-    counters = {one.name: one.value or 0.0 for one in document.counters if one.scope == RUN}
+    loads, misses, executed = (
+        sum(counts.get(event, 0.0) for counts in here) for event in ("Dr", "D1mr", "Ir")
+    )
+    counters = {counter.name: counter.value or 0.0 for counter in document.counters if counter.scope == RUN}
     beyond = counters.get("D2mr", 0.0)
     return misses >= EACH_MISSES * loads > 0 and beyond >= EACH_MISSES * misses and executed <= WORKS * misses
 
