@@ -55,35 +55,42 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     """
     evidence = evidence_of(document)
     found = [insight for rule in rules for insight in rule.find(evidence)]
-    worth = [one for one in found if one.gain is None or one.gain.at_most >= MIN_GAIN]
+    worth = [insight for insight in found if insight.gain is None or insight.gain.at_most >= MIN_GAIN]
     ranked = _by_gain(worth)
-    if any(_about(one) == "end" for one in ranked):  # the program ended there: nothing else is to be said
-        return tuple(one for one in ranked if _about(one) == "end")
+    # The program ended there: nothing else is to be said.
+    if any(_about(insight) == "end" for insight in ranked):
+        return tuple(insight for insight in ranked if _about(insight) == "end")
     on_spots = _on_spots(document)
     if counted_alone(document):
         # what the program itself proves stands; which kernels take the time is not known
-        proved = [one for one in on_spots if one.rule != "hot-spot"]
-        return (*proved, *(one for one in ranked if one.rule in _NAMED and _NAMED[one.rule].traceless))
+        proved = [insight for insight in on_spots if insight.rule != "hot-spot"]
+        return (
+            *proved,
+            *(insight for insight in ranked if insight.rule in _NAMED and _NAMED[insight.rule].traceless),
+        )
     if document.trace is None and not evidence.kernels:
         return (*_by_spots(document, on_spots, ranked), *nsight_findings(evidence))
     return (*_beside_device(evidence, ranked), *nsight_findings(evidence))
 
 
 def _by_gain(insights: Iterable[Insight]) -> list[Insight]:
-    return sorted(insights, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+    return sorted(insights, key=lambda insight: -(insight.gain.at_most if insight.gain is not None else 0.0))
 
 
-def _about(one: Insight) -> str:
-    rule = _NAMED.get(one.rule)
+def _about(insight: Insight) -> str:
+    rule = _NAMED.get(insight.rule)
     return rule.about if rule is not None else "work"
 
 
 def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
     """Return what is said of hot spots: a rank that the others wait for says more of its line than a pattern."""
     behind = tuple(spot_waits.rank_behind(document))
-    said = {(one.where.file, one.where.line) for one in behind}
+    covered = {(insight.where.file, insight.where.line) for insight in behind}
     patterns = spots.spot_insights(document, PATTERNS, OF_CALLS, OF_FUNCTIONS)
-    return (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in said))
+    return (
+        *behind,
+        *(insight for insight in patterns if (insight.where.file, insight.where.line) not in covered),
+    )
 
 
 def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
@@ -93,33 +100,35 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     """
     explained = gpu_host.explain_idle_device(run, PATTERNS)
     causes = [
-        _as_sampled(one, explained)  # the cause says what the line does, the samples how long it takes
-        if explained is not None and _is_there(one, explained.where)
-        else one
-        for one in ranked
-        if _about(one) == "cause"
+        _as_sampled(insight, explained)  # the cause says what the line does, the samples how long it takes
+        if explained is not None and _is_there(insight, explained.where)
+        else insight
+        for insight in ranked
+        if _about(insight) == "cause"
     ]
-    if explained is not None and any(_is_there(one, explained.where) for one in causes):
+    if explained is not None and any(_is_there(insight, explained.where) for insight in causes):
         explained = None
-    ranked = [*causes, *(one for one in ranked if _about(one) != "cause")]
-    ranked = [one for one in ranked if not any(_is_part(one, of) for of in ranked)]
+    ranked = [*causes, *(insight for insight in ranked if _about(insight) != "cause")]
+    ranked = [insight for insight in ranked if not any(_is_part(insight, of) for of in ranked)]
     for cause in (*causes, *([explained] if explained is not None else ())):
         if cause.gain is not None:
-            rest = [one for one in ranked if one is not cause and not _is_explained(one, cause)]
+            rest = [
+                insight for insight in ranked if insight is not cause and not _is_explained(insight, cause)
+            ]
             ranked = _by_gain((cause, *rest))
     alone = gpu_lines.largest_kernel(run)
     if alone is not None and _says_more(alone, ranked):
         ranked = [alone, *ranked]
     first = "growing-memory" if gpu_lines.fills_memory_soon(run) else ""
-    return _whole_program_first(run, sorted(ranked, key=lambda one: one.rule != first))
+    return _whole_program_first(run, sorted(ranked, key=lambda insight: insight.rule != first))
 
 
-def _as_sampled(one: Insight, explained: Insight) -> Insight:
+def _as_sampled(insight: Insight, explained: Insight) -> Insight:
     """Return the finding with the time sampled at its place, if that is more than its own calls took."""
-    own, seen = one.gain, explained.gain
+    own, seen = insight.gain, explained.gain
     if seen is None or (own is not None and own.at_most >= seen.at_most):
-        return one
-    return replace(one, gain=seen, evidence=f"{one.evidence}; {explained.evidence}")
+        return insight
+    return replace(insight, gain=seen, evidence=f"{insight.evidence}; {explained.evidence}")
 
 
 def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
@@ -127,39 +136,44 @@ def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[I
     nothing there.
     """
     split = run.document.time_split
-    whole = next((one for one in ranked if one.gain is not None and one.gain.of == gpu_lines.PROGRAM), None)
+    whole = next(
+        (insight for insight in ranked if insight.gain is not None and insight.gain.of == gpu_lines.PROGRAM),
+        None,
+    )
     if split is None or split.steady is None or whole is None or whole.gain is None:
         return tuple(ranked)
-    seconds, others = whole.gain.at_most * split.wall, [one for one in ranked if one is not whole]
-    wins = [one.gain.at_most * split.steady if one.gain is not None else seconds for one in others]
+    seconds, others = whole.gain.at_most * split.wall, [insight for insight in ranked if insight is not whole]
+    wins = [
+        insight.gain.at_most * split.steady if insight.gain is not None else seconds for insight in others
+    ]
     if seconds <= max(wins, default=0.0):
         return tuple(ranked)
-    return (whole, *(one for one, win in zip(others, wins, strict=True) if win >= LITTLE * seconds))
+    return (whole, *(insight for insight, win in zip(others, wins, strict=True) if win >= LITTLE * seconds))
 
 
-def _is_there(one: Insight, where: Place) -> bool:
-    return (one.where.file, one.where.line) == (where.file, where.line)
+def _is_there(insight: Insight, where: Place) -> bool:
+    return (insight.where.file, insight.where.line) == (where.file, where.line)
 
 
-def _is_part(one: Insight, of: Insight) -> bool:
+def _is_part(insight: Insight, of: Insight) -> bool:
     """Return whether what one insight speaks of goes away with another one: at its place, or where one has no line."""
     rule = _NAMED.get(of.rule)
-    if rule is None or one is of:
+    if rule is None or insight is of:
         return False
-    if rule.includes_kernels and one.rule in GPU_RULES:
+    if rule.includes_kernels and insight.rule in GPU_RULES:
         return True
-    if one.rule not in rule.includes:
+    if insight.rule not in rule.includes:
         return False
-    same = (one.where.file, one.where.function) == (of.where.file, of.where.function)
-    return same or one.where.file is None or of.where.file is None
+    same = (insight.where.file, insight.where.function) == (of.where.file, of.where.function)
+    return same or insight.where.file is None or of.where.file is None
 
 
-def _is_explained(one: Insight, cause: Insight) -> bool:
+def _is_explained(insight: Insight, cause: Insight) -> bool:
     """Return whether an insight says that the device waits, elsewhere than the cause, and the cause is most of that."""
-    if _about(one) != "waiting" or one.gain is None or cause.gain is None:
+    if _about(insight) != "waiting" or insight.gain is None or cause.gain is None:
         return False
-    most = cause.gain.at_most >= MOSTLY * one.gain.at_most
-    return most and not (one.rule == "device-sync" and _is_there(one, cause.where))
+    most = cause.gain.at_most >= MOSTLY * insight.gain.at_most
+    return most and not (insight.rule == "device-sync" and _is_there(insight, cause.where))
 
 
 def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:
@@ -180,21 +194,25 @@ def _by_spots(
     A conclusion from counters counts if the counters are of the first place; then it represents that place.
     """
     first = next((spot for spot in document.hot_spots if spot.kind == "native"), None)
-    program = [one for one in ranked if _about(one) == "program"]
-    counted = [one for one in ranked if _about(one) == "counters"]
-    others = [one for one in ranked if one not in program and one not in counted]
+    program = [insight for insight in ranked if _about(insight) == "program"]
+    counted = [insight for insight in ranked if _about(insight) == "counters"]
+    others = [insight for insight in ranked if insight not in program and insight not in counted]
     if document.hot_spots:
         counted = [
-            replace(one, where=first.where) for one in counted if first is not None and _is_at(first, one)
+            replace(insight, where=first.where)
+            for insight in counted
+            if first is not None and _is_at(first, insight)
         ]
     alone = on_spots[:1] if on_spots and on_spots[0].rule == "hot-spot" else ()
     first_place = document.hot_spots[0] if document.hot_spots else None
     # A line that calls a jitted function waits for the compiler: that it does so again says why.
     compiling = [
-        one for one in others if one.rule == "recompilations" and first_place and _is_at(first_place, one)
+        insight
+        for insight in others
+        if insight.rule == "recompilations" and first_place and _is_at(first_place, insight)
     ]
     if compiling and alone:
-        others = [one for one in others if one not in compiling]
+        others = [insight for insight in others if insight not in compiling]
         return (*program, *compiling, *counted, *on_spots[1:], *others)
     if counted or program:  # they say what the first place is
         return (*program, *counted, *on_spots[len(alone) :], *others)

@@ -97,7 +97,7 @@ def evaluate_kernel_targets(
             verdict = replace(verdict, weight=kernel.share)
             judged.append(_KernelVerdict(verdict, share, bool(own)))
         verdict = _verdict_on_run(target, judged, rest, uncounted)
-        if alone and verdict.verdict == "fail" and any(one.verdict.verdict != "fail" for one in judged):
+        if alone and verdict.verdict == "fail" and any(other.verdict.verdict != "fail" for other in judged):
             verdict = replace(
                 verdict, verdict="unknown", reason=_NO_SHARES, value=None, weight=None, advice=()
             )
@@ -224,9 +224,12 @@ def _kernel_list(judged: Sequence[_KernelVerdict]) -> Fact:
     ranked = sorted(judged, key=lambda kernel: -kernel.share)
     parts = [
         Fact.of(
-            "kernel-value", kernel=_name(one.verdict), value=one.verdict.value or 0.0, unit=one.verdict.unit
+            "kernel-value",
+            kernel=_name(kernel.verdict),
+            value=kernel.verdict.value or 0.0,
+            unit=kernel.verdict.unit,
         )
-        for one in ranked[:NAMED]
+        for kernel in ranked[:NAMED]
     ]
     return Fact.of("kernels", *parts, more=max(0, len(ranked) - NAMED))
 

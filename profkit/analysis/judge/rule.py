@@ -84,7 +84,7 @@ PIPES = (
 def next_roof(kernel: KernelEvidence, relieves: Collection[str]) -> tuple[str, float]:
     """Return the unit that is busiest of those whose work a change leaves as it is, and how busy it is (0..1)."""
     units = {title: busy for title, busy in unit_utilization(kernel).items() if title not in relieves}
-    title = max(units, key=lambda one: units[one], default="")
+    title = max(units, key=lambda unit: units[unit], default="")
     return title, min(1.0, units.get(title, 0.0) / 100)
 
 

@@ -29,9 +29,13 @@ def judge_run(document: RunDocument, targets: Sequence[Target], count: str = "")
     judged = replace(document, verdicts=verdicts)
     placed = replace(judged, hot_spots=hot_spots(judged))
     placed = replace(placed, account=make_account(placed))
-    missed = {one.target for one in verdicts if one.verdict == "fail" and one.scope.kind in ("run", "region")}
+    missed = {
+        verdict.target
+        for verdict in verdicts
+        if verdict.verdict == "fail" and verdict.scope.kind in ("run", "region")
+    }
     findings = with_trials(placed, find_insights(placed))
-    findings = tuple(replace(one, targets=_explained(one, missed)) for one in findings)
+    findings = tuple(replace(insight, targets=_explained(insight, missed)) for insight in findings)
     if placed.account is not None:
         placed = replace(placed, account=without_waste(placed.account, findings))
     return _with_findings(placed, findings)
@@ -71,7 +75,9 @@ def without_waste(account: Account, findings: Sequence[Insight]) -> Account:
     and a cache for sectors that were not requested. Where a rule shows that, the row is as far from its limit.
     """
     wasted = [
-        one for one in findings if one.gain is not None and one.rule in _RULES and _RULES[one.rule].wasted
+        insight
+        for insight in findings
+        if insight.gain is not None and insight.rule in _RULES and _RULES[insight.rule].wasted
     ]
     rows = [
         replace(
@@ -87,17 +93,17 @@ def without_waste(account: Account, findings: Sequence[Insight]) -> Account:
 def _wasted_seconds(row: AccountRow, findings: Sequence[Insight], step: float) -> float:
     """Return the most that one rule wins at a row: of all kernels that it has."""
     by_rule: dict[str, float] = {}
-    for one in findings:
-        where = one.where
+    for insight in findings:
+        where = insight.where
         there = row.where.file is not None and (where.file, where.line) == (row.where.file, row.where.line)
-        if one.gain is not None and (there or bare_name(where.kernel or "?") == row.what):
-            by_rule[one.rule] = by_rule.get(one.rule, 0.0) + one.gain.at_most * step
+        if insight.gain is not None and (there or bare_name(where.kernel or "?") == row.what):
+            by_rule[insight.rule] = by_rule.get(insight.rule, 0.0) + insight.gain.at_most * step
     return max(by_rule.values(), default=0.0)
 
 
 def _with_findings(document: RunDocument, findings: Sequence[Insight]) -> RunDocument:
     """Return the document with its findings; each place has the number of the first that is about it."""
-    places = [(one.where.file, one.where.line) for one in findings]
+    places = [(insight.where.file, insight.where.line) for insight in findings]
     numbered = tuple(
         replace(spot, insight=places.index((spot.where.file, spot.where.line)))
         if spot.where.file is not None and (spot.where.file, spot.where.line) in places

@@ -36,19 +36,23 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
         if trial.state in ("same", "slower", "other-output")
         for rule in _CARRIED_OUT.get(trial.name, ())
     }
-    tried = sorted(_faster(document), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+    tried = sorted(
+        _faster(document), key=lambda insight: -(insight.gain.at_most if insight.gain is not None else 0.0)
+    )
     confirmed = {
         rule for trial in document.trials if trial.state == "faster" for rule in _WON.get(trial.name, ())
     }
-    others = [one for one in insights if one.rule not in refuted | confirmed]
-    most = max((one.gain.at_most for one in tried if one.gain is not None), default=0.0)
-    ahead = list(takewhile(lambda one: _outweighs(one, most), others)) if tried else []
+    others = [insight for insight in insights if insight.rule not in refuted | confirmed]
+    most = max((insight.gain.at_most for insight in tried if insight.gain is not None), default=0.0)
+    ahead = list(takewhile(lambda insight: _outweighs(insight, most), others)) if tried else []
     return (*ahead, *tried, *others[len(ahead) :])
 
 
-def _outweighs(one: Insight, seen: float) -> bool:
+def _outweighs(insight: Insight, seen: float) -> bool:
     """Return whether an insight names a cause that could win far more than what was `seen` (0..1)."""
-    return one.rule != "hot-spot" and one.gain is not None and one.gain.at_most >= OUTWEIGHS * seen
+    return (
+        insight.rule != "hot-spot" and insight.gain is not None and insight.gain.at_most >= OUTWEIGHS * seen
+    )
 
 
 def _faster(document: RunDocument) -> Iterator[Insight]:
@@ -69,7 +73,8 @@ def _faster(document: RunDocument) -> Iterator[Insight]:
 def _seen(trial: TriedChange) -> str:
     """Return what was seen: `2.31 s to 1.87 s (-19 %), same output`."""
     before, after = (
-        format_quantity(one, "s") if one is not None else "?" for one in (trial.before, trial.after)
+        format_quantity(seconds, "s") if seconds is not None else "?"
+        for seconds in (trial.before, trial.after)
     )
     same = ", same output" if trial.output == "same" else ""
     return f"{before} to {after} ({100 * ((trial.ratio or 1.0) - 1):+.0f} %){same}"
@@ -78,16 +83,16 @@ def _seen(trial: TriedChange) -> str:
 def _evidence(trial: TriedChange) -> str:
     """Return how it was seen: `the median of 6 pairs of alternating runs, -21 to -17 %`."""
     seen = trial.because.numbers
-    said = f"tried in {plural(trial.pairs, 'pair')} of alternating runs"
+    text = f"tried in {plural(trial.pairs, 'pair')} of alternating runs"
     if trial.name == "memoise" and "looks" in seen:
-        said = f"{seen['arguments']:.0f} different arguments in {seen['looks']:.0f} observed calls; {said}"
+        text = f"{seen['arguments']:.0f} different arguments in {seen['looks']:.0f} observed calls; {text}"
     if trial.low is not None and trial.high is not None:
-        said += f": {100 * (trial.low - 1):+.0f} to {100 * (trial.high - 1):+.0f} %"
+        text += f": {100 * (trial.low - 1):+.0f} to {100 * (trial.high - 1):+.0f} %"
     if trial.output == "varies":
-        said += "; what it prints is another in each run without it, too, and was not compared"
+        text += "; what it prints is another in each run without it, too, and was not compared"
     if trial.memory is not None and trial.memory >= MORE_MEMORY:
-        said += f"; peak memory is {trial.memory:.1f} times as much"
-    return said
+        text += f"; peak memory is {trial.memory:.1f} times as much"
+    return text
 
 
 def _collector(_: TriedChange) -> tuple[str, str]:

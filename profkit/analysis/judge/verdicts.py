@@ -309,10 +309,13 @@ def _advice(
     target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
 ) -> tuple[str, ...]:
     return tuple(
-        one.text
-        for one in target.advice
-        if one.quality in (None, reading.quality)
-        and (one.when is None or evaluate_condition(one.when, reading.scope, readings, context)[0] is True)
+        advice.text
+        for advice in target.advice
+        if advice.quality in (None, reading.quality)
+        and (
+            advice.when is None
+            or evaluate_condition(advice.when, reading.scope, readings, context)[0] is True
+        )
     )
 
 
@@ -350,7 +353,9 @@ def _hottest_functions(document: RunDocument) -> tuple[tuple[Scope, ...], float,
     if not worth:
         return (), 0.0, False
     share = cycles[worth[0]] / total
-    sampled = next((one for one in document.profiles if one.kind == "functions" and one.total > 0), None)
+    sampled = next(
+        (profile for profile in document.profiles if profile.kind == "functions" and profile.total > 0), None
+    )
     if sampled is not None and sampled.hotspots:
         most = max(sampled.hotspots, key=lambda spot: spot.own)
         if (same := next((scope for scope in worth if scope.name == most.function), None)) is not None:
