@@ -306,10 +306,10 @@ def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place
 
 
 def by_operation(
-    run: RunEvidence, is_one: Callable[[KernelTime], object]
+    run: RunEvidence, matches: Callable[[KernelTime], object]
 ) -> Iterator[tuple[KernelTime, float, Place]]:
     """Yield, if such operations take much time, the largest kernel, the share of all of them, and their line."""
-    own = [kernel for kernel in run.times if is_one(kernel)]
+    own = [kernel for kernel in run.times if matches(kernel)]
     share = run.share_of(own)
     if own and share >= MUCH:
         yield own[0], share, main_line(own)

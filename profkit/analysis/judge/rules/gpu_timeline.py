@@ -486,10 +486,12 @@ def _waiting_devices(run: RunEvidence, communication: Communication, evidence: s
         f"GPU {device.device} {format_quantity(device.waiting or 0.0, 's')}" for device in each[:MAX_DEVICES]
     )
     rest = [device.waiting or 0.0 for device in each if device is not last]
-    one_is_last = last is not None and bool(rest) and (last.waiting or 0.0) <= SELDOM * sum(rest) / len(rest)
+    has_straggler = (
+        last is not None and bool(rest) and (last.waiting or 0.0) <= SELDOM * sum(rest) / len(rest)
+    )
     place, line = Place(kernel=communication.kernel), None
     sampled = next((samples for samples in run.document.sampled if not samples.native), None)
-    if one_is_last and last is not None and sampled is not None and _is_rank_of(sampled, last.device, each):
+    if has_straggler and last is not None and sampled is not None and _is_rank_of(sampled, last.device, each):
         found, more = line_ahead(sampled, str(last.device))
         if more > 0:
             line, place = found, Place(function=found.function, file=found.file, line=found.line)
@@ -498,7 +500,7 @@ def _waiting_devices(run: RunEvidence, communication: Communication, evidence: s
     return insight_at(
         "gpu-behind",
         f"GPU {last.device} comes last to each call: the others wait for it"
-        if one_is_last and last is not None
+        if has_straggler and last is not None
         else "Give the GPUs the same work at the same time: they wait for each other",
         f"{evidence}{f': {waits}' if waits else ''}{meanwhile}",
         place,

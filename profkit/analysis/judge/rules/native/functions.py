@@ -91,7 +91,7 @@ def native_functions() -> tuple[NativeFunctions, ...]:
 @lru_cache(maxsize=1)
 def unlined_functions() -> tuple[NativeFunctions, ...]:
     """Return the rows that hold for functions whose lines are not known."""
-    return tuple(one for row in native_functions() if (one := row.of_function()) is not None)
+    return tuple(unlined for row in native_functions() if (unlined := row.of_function()) is not None)
 
 
 def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
