@@ -34,9 +34,9 @@ KERNEL = Counter("anything", 1.0, "measured", scope=Scope("kernel", "f", "1x1x1 
     [
         (BASE, "cpu"),
         (replace(BASE, counters=(replace(KERNEL, scope=Scope("function", "f")),)), "cpu"),
-        (replace(BASE, counters=(KERNEL,)), "cuda"),
-        (replace(BASE, trace=GpuTrace("some-tool", ())), "cuda"),
-        (replace(BASE, gpus=(gpu.H200,)), "cuda"),
+        (replace(BASE, tool="ncu", counters=(KERNEL,)), "cuda"),
+        (replace(BASE, tool="nsys", trace=GpuTrace("nsys", ())), "cuda"),
+        (replace(BASE, tool="nsys", gpus=(gpu.H200,)), "cuda"),
     ],
 )
 def test_a_report_of_a_device_is_told_by_what_it_holds(report: Report, backend: str, tmp_path: Path) -> None:
