@@ -269,10 +269,27 @@ MAX_FIELDS = 100  # lines of a type's definition
 
 
 def program_file(workload: Workload) -> Path | None:
-    """Return the file of a program that is machine code; None for any other."""
+    """Return the file of a program that is machine code, of a script that of its interpreter; None for any other."""
     name = workload.command[0] if workload.command else ""
     path = Path(workload.folder, name) if "/" in name else Path(shutil.which(name) or "")
+    if path.is_file() and (interpreter := _interpreter_of(path)) is not None:
+        path = interpreter
     return path if path.is_file() and read_start(path, 4) == b"\x7fELF" else None
+
+
+MAX_HEAD = 256  # bytes of a script's first line that Linux reads
+
+
+def _interpreter_of(script: Path) -> Path | None:
+    """Return the program that a script's first line names: `bash` of `#!/usr/bin/env -S bash -e`; None without one."""
+    head = read_start(script, MAX_HEAD)
+    if not head.startswith(b"#!"):
+        return None
+    words = head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
+    if words and Path(words[0]).name == "env":
+        named = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+        return Path(shutil.which(named) or "")
+    return Path(words[0]) if words else None
 
 
 def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, CodeAt]:
