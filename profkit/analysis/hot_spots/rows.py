@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from profkit.analysis.function_names import brief_name, function_name, library_name
+from profkit.analysis.hot_spots.callees import WITH, public_call, written_calls
 from profkit.analysis.stacks.line_counts import calls_in, count_of
 from profkit.analysis.stacks.lines import COMPREHENSIONS
 from profkit.analysis.stacks.python_code import is_users_code, module_name
@@ -48,7 +49,6 @@ WAITS: Mapping[str, SpotKind] = {
     "sleep": "sleep", "lock": "lock", "network": "network", "input": "input", "child": "child", "pipe": "pipe",
     "file": "file", "sync": "sync", "await": "await",
 }  # fmt: skip
-_WITH = "contextlib"  # what enters a generator: a row of `with lock():` says more by its code
 _OURS = re.compile(r"/profkit/(runtime|kernels|evaluation|sweep)/")
 
 
@@ -267,16 +267,17 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
     called = (
         line.callees[0] if line.callees and line.own < MOSTLY * (line.main_cpu + line.other_cpu) else None
     )
-    named = (
-        {call.name.rpartition(".")[2] for call in line.code.find("call")} if line.code is not None else set()
-    )
+    public = public_call(line, called) if called is not None else None
+    named = written_calls(line.code)
+    if called is not None:  # a method in C that calls a private function has the same calls, and all of their time
+        named = {last_part(called.function), *({public} & named)}
     profile = profile_of(document, "program-calls")
     edges = [
         edge
         for edge in (profile.hotspots if profile is not None else ())
         if edge.callee is not None
         and is_called_by(edge, line)
-        and last_part(edge.callee.function) in (named if called is None else {last_part(called.function)})
+        and last_part(edge.callee.function) in named
         and not is_users_code(edge.callee.file, edge.callee.function)
     ]
     edge = max(edges, key=lambda edge: edge.total or edge.own, default=None)
@@ -301,15 +302,15 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
             built_in = edge.callee.file is None and leaf and edge.own <= row
             each = mean if built_in and mean >= UNHURRIED else None
         # Samples have the class of a method, which cProfile does not.
-        public = _public_name(
-            called.function if called is not None else edge.callee.function, edge.callee.file
-        )
-        if public != _WITH:
-            return Beneath(brief_name(edge.callee.function), library, calls or None, each, public)
+        if called is None:
+            public = _public_name(edge.callee.function, edge.callee.file)
+        if public != WITH:
+            shown = public if edge.callee.file else None  # a built-in one has no other name
+            return Beneath(brief_name(edge.callee.function), library, calls or None, each, shown)
     if called is not None:
         file = called.file
         library = module_name(file).partition(".")[0] if file and file.endswith(".py") else file
-        if (public := _public_name(called.function, file)) != _WITH:
+        if public != WITH:
             return Beneath(last_part(called.function), library, public=public)
     library = _native_library(document, share)
     return Beneath("", library) if library is not None else None

@@ -503,7 +503,11 @@ def _inside_text(spot: CodeSpot) -> str:
     if spot.under is None or not spot.under.name or spot.share < _OPENED:
         return ""
     innermost = spot.inside[-1] if spot.inside else None
-    if innermost is None or brief_name(innermost.function) == spot.under.name:
+    if innermost is None:
+        return ""
+    inner = brief_name(innermost.function)
+    # Of a private function the public name is that of the innermost one where this is what the line means.
+    if inner == spot.under.name or inner.rpartition(".")[2] == spot.under.public:
         return ""
     return f"; {percent_text(100 * innermost.value)} in {_inner_name(innermost)}"
 
