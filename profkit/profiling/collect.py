@@ -42,9 +42,9 @@ from profkit.profiling.program_warnings import read_warnings
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
+    TimingRun,
     needs_peaks,
     run_pass,
-    run_timing,
     usage_readings,
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
@@ -98,6 +98,9 @@ class RunCollector:
         self._answer: Insight | None = None  # what is known now, and
         self._changed_by = ""  # the pass that said so
         self._plain_seconds: float | None = None  # of a normal run, where one was timed
+        # The timing pass and its plan, while more processes are to be timed once the first answer is given
+        self._timing: tuple[TimingRun, PassPlan] | None = None
+        self._usage: tuple[Reading, ...] = ()  # what the operating system counted of the normal runs so far
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -138,12 +141,17 @@ class RunCollector:
         tools = {name: version for name, version in self._run.tool_versions().items() if version is not None}
         self.update(tools=tools, gpus=self._run.gpus, revision=revision)
         known = PlanState(marked=seems_marked(self._context.workload))
-        plan = self._next_pass(known)
+        plan: PassPlan | None = self._next_pass(known)
         if plan is None:
             raise UsageError("this backend has none of the passes named by --passes", "omit --passes")
         if seems_server(self._context.workload) and self._collect_server():
             return
-        while plan is not None:
+        while plan is not None or self._timing is not None:
+            if self._timing is not None and not self._answers_first(plan):
+                known = self._finish_timing(*self._timing, known)
+                plan = self._next_pass(known)
+                continue
+            assert plan is not None
             if plan.name == "explain" and known.verdicts is None:
                 # It is about the verdicts on the passes before it.
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
@@ -160,7 +168,7 @@ class RunCollector:
         Raises WorkloadError when the workload failed by itself.
         """
         if plan.name == "timing":
-            known = self._collect_timing(plan, known)
+            known = self._begin_timing(plan, known)
         elif plan.skipped is not None or not plan.steps:
             self._skip_pass(plan)
         else:
@@ -249,7 +257,10 @@ class RunCollector:
         # What the user says holds for all; else no run is without the numbers that it is made for.
         kept = ALWAYS if self._context.budget is None else ()
         own = self._backend.allowances.get(self._context.depth) if self._context.budget is None else None
-        return keep_to_budget(waiting, self.left_of(budget), known.plain_seconds, budget, kept, own)
+        left = self.left_of(budget)
+        if self._timing is not None:  # its other processes have their time before the passes behind it
+            left -= self._timing[0].owed(known.plain_seconds)
+        return keep_to_budget(waiting, left, known.plain_seconds, budget, kept, own)
 
     def left_of(self, budget: float) -> float:
         """Return the seconds of a budget that are left for passes: the reports come after them."""
@@ -292,66 +303,88 @@ class RunCollector:
     def _more_budget(self) -> str:
         return f"--budget {2 * (self._context.budget or 0.0):.0f}"
 
-    def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
-        """Run the timing pass, and return what the next plan may build on."""
-        self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, no profiler")
-        record = self._measure_timing(plan)
-        main = record.timings[0]
-        seconds = [sample for process in main.processes for sample in process.seconds]
-        result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
-        outcomes = record.outcomes
-        wall = sum(outcome.seconds for outcome in outcomes)
-        cpu = sum(outcome.cpu_seconds for outcome in outcomes)
-        busy = cpu / wall if main.kind == "process" and wall > 0 else None
-        usage = usage_readings(max((outcome.peak_rss for outcome in outcomes), default=0), busy, "getrusage")
-        start = max(0.0, record.plain_seconds - _sampling_seconds(main))
-        self._plain_seconds = record.plain_seconds
-        typical = sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
-        self._end_pass(
-            plan,
-            result,
-            readings=(*self.document.readings, *usage),
-            time_split=time_split(typical.usage, _outside(main, start), typical.use),
-            memory=tuple(filter(None, (_resident(typical, record.begun),))),
-            packages=read_packages(plan),
-            notes=(*self.document.notes, *record.notes),
-            disturbances=record.disturbances,
-            warnings=read_warnings(self._context.folder / "logs" / f"{plan.steps[0].name}.log"),
-        )
-        self._progress.end(f"{plural(len(seconds), 'sample')} in {result.seconds:.0f} s")
-        return replace(
-            known,
-            marked=main.kind != "process",
-            # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.
-            iteration_seconds=sum(seconds) / len(seconds),
-            entries=_entries(record.timings),
-            benchmark=main.kind == "benchmark",
-            plain_seconds=record.plain_seconds,
-            own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
-            start_seconds=start,
-        )
+    def _begin_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
+        """Run the timing pass, and return what the next plan may build on.
 
-    def _measure_timing(self, plan: PassPlan) -> TimingRecord:
-        budget, settings, most = self._context.sampling * len(plan.steps), self._settings, None
+        Where a pass behind it gives the first answer, that waits for one process only; `_finish_timing` times the rest.
+        """
+        budget, settings = self._context.sampling * len(plan.steps), self._settings
         if self._context.budget is not None:
             budget = min(budget, TIMING_SHARE * self._context.budget)
             settings = replace(settings, more=self._more_budget())
-            most = max(1.0, self.left_of(self._context.budget))
+        usual = self._backend.sampling[self._context.depth]
+        timing = TimingRun(
+            plan,
+            settings,
+            self._context.precision,
+            budget,
+            lambda timings: self.update(timings=timings),
+            thorough=self._context.depth == "full",
+            patient=self._context.budget is None and self._context.sampling != usual,
+        )
+        behind = next((one for one in self._schedule.waiting[1:] if one.skipped is None), None)
+        first = self._answers_first(behind)
+        processes = "a first process" if first else plural(len(plan.steps), "process", "processes")
+        self._progress.begin("timing", f"{processes}, no profiler")
         try:
-            return run_timing(
-                plan,
-                settings,
-                self._context.precision,
-                budget,
-                lambda timings: self.update(timings=timings),
-                thorough=self._context.depth == "full",
-                patient=self._context.budget is None
-                and self._context.sampling != self._backend.sampling[self._context.depth],
-                most=most,
-            )
+            record = (timing.first if first else timing.rest)(self._left_for_timing())
         except (KeyboardInterrupt, Interrupted):
             self._note_interruption(plan)
             raise
+        result, changes = self._timed(plan, record)
+        self._timing = (timing, plan) if not timing.is_complete else None
+        self._end_pass(plan, result, warnings=read_warnings(self._context.folder / _log_of(plan)), **changes)
+        self._progress.end(self._samples_taken(result))
+        return _with_times(known, record)
+
+    def _finish_timing(self, timing: TimingRun, plan: PassPlan, known: PlanState) -> PlanState:
+        """Time the other processes, after the first answer; return what is known with them."""
+        self._timing = None
+        self._progress.begin("timing", "further processes, no profiler")
+        try:
+            record = timing.rest(self._left_for_timing())
+        except (KeyboardInterrupt, Interrupted):
+            cut = next(result for result in self._schedule.results if result.name == plan.name)
+            self._schedule.amend(replace(cut, state="interrupted", reason=Fact("cut-off")))
+            self.update(passes=self._schedule.results)
+            raise
+        result, changes = self._timed(plan, record)
+        self._schedule.amend(result)
+        self.update(plan=self._schedule.plan, passes=self._schedule.results, **changes)
+        self._progress.end(self._samples_taken(result))
+        return _with_times(known, record)
+
+    def _left_for_timing(self) -> float | None:
+        """Return the wall seconds that processes without a profiler may take; None: as long as they need."""
+        budget = self._context.budget
+        return max(1.0, self.left_of(budget)) if budget is not None else None
+
+    def _samples_taken(self, result: PassResult) -> str:
+        processes = self.document.timings[0].processes
+        return f"{plural(sum(len(one.seconds) for one in processes), 'sample')} in {result.seconds:.0f} s"
+
+    def _timed(self, plan: PassPlan, record: TimingRecord) -> tuple[PassResult, dict[str, object]]:
+        """Return the result of the timing pass so far, and what of the document it changes."""
+        main, outcomes, document = record.timings[0], record.outcomes, self.document
+        wall = sum(outcome.seconds for outcome in outcomes)
+        cpu = sum(outcome.cpu_seconds for outcome in outcomes)
+        busy = cpu / wall if main.kind == "process" and wall > 0 else None
+        before = self._usage
+        self._usage = usage_readings(max((one.peak_rss for one in outcomes), default=0), busy, "getrusage")
+        typical = _typical(record)
+        resident = _resident(typical, record.begun)
+        self._plain_seconds = record.plain_seconds
+        return replace(record.result, cost=record.result.seconds / record.plain_seconds), {
+            "readings": (*(one for one in document.readings if one not in before), *self._usage),
+            "time_split": time_split(typical.usage, _outside(main, _start_seconds(record)), typical.use),
+            "memory": (
+                *filter(None, (resident,)),
+                *(series for series in document.memory if series.kind != "resident"),
+            ),
+            "packages": read_packages(plan),
+            "notes": tuple(dict.fromkeys((*document.notes, *record.notes))),
+            "disturbances": record.disturbances,
+        }
 
     def _repeat_if_misguessed(
         self, plan: PassPlan, known: PlanState, record: PassRecord
@@ -447,6 +480,11 @@ class RunCollector:
         by = {"name": self._changed_by} if self._changed_by else {}
         return Fact.of("answer-changed-by" if by else "answer-changed", said=now, message=then, **by)
 
+    def _answers_first(self, plan: PassPlan | None) -> bool:
+        """Return whether the first answer is still to be given, and a pass may give it."""
+        telling = plan is not None and plan.name in ("stacks", "trace") and bool(plan.steps)
+        return telling and self.first_answer is None
+
     def _is_last(self, findings: PassFindings, plain: float | None) -> bool:
         """Return whether a trace has to give the first answer.
 
@@ -534,6 +572,37 @@ def is_another(first: Insight | None, second: Insight | None) -> bool:
         second.rule,
         second.where.file,
         second.where.line,
+    )
+
+
+def _typical(record: TimingRecord) -> ProcessOutcome:
+    """Return the process whose time is the median."""
+    return sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
+
+
+def _start_seconds(record: TimingRecord) -> float:
+    """Return the wall seconds of a normal run without those of its samples."""
+    return max(0.0, record.plain_seconds - _sampling_seconds(record.timings[0]))
+
+
+def _log_of(plan: PassPlan) -> str:
+    return f"logs/{plan.steps[0].name}.log"
+
+
+def _with_times(known: PlanState, record: TimingRecord) -> PlanState:
+    """Return what is known with the times of the normal runs so far."""
+    main, typical = record.timings[0], _typical(record)
+    seconds = [sample for process in main.processes for sample in process.seconds]
+    return replace(
+        known,
+        marked=main.kind != "process",
+        # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.
+        iteration_seconds=sum(seconds) / len(seconds),
+        entries=_entries(record.timings),
+        benchmark=main.kind == "benchmark",
+        plain_seconds=record.plain_seconds,
+        own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
+        start_seconds=_start_seconds(record),
     )
 
 

@@ -249,80 +249,125 @@ class TimingRecord:
     begun: tuple[float, ...] = ()  # when regions were entered in any process, in s of time.monotonic
 
 
-def run_timing(
-    plan: PassPlan,
-    settings: RunSettings,
-    precision: float,
-    budget: float,
-    report: Callable[[tuple[Timing, ...]], None],
-    *,
-    thorough: bool = False,
-    patient: bool = False,
-    most: float | None = None,
-) -> TimingRecord:
-    """Time the workload.
+class TimingRun:
+    """The normal runs of a workload: the first one, and later those that the precision needs beyond it."""
 
-    `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however
-    long they take; `patient` goes on until the time is known, or the budget is spent. `most`: wall seconds that
-    all may take together. `report` gets what is known after each process, so that a run which dies here keeps it.
-    Raises WorkloadError when the workload itself fails: there is nothing to profile then.
-    """
-    runs = _PlainRuns(settings, precision, report, most)
-    step = plan.steps[0]
-    for step in plan.steps:
-        if not runs.add(step):
-            break
-        enough = not thorough and not patient and runs.gone >= MORE_SECONDS
-        if runs.kind == "process" and (enough or runs.is_known(budget)):
-            break  # the first answer matters more than what one more run can say
-    alone = len(plan.steps) == 1 and runs.kind == "benchmark"  # it samples until it knows, by itself
-    usual = MORE_SECONDS if runs.kind == "process" else REGION_SECONDS
-    more = budget if patient or (thorough and runs.kind != "process") else min(budget, usual)
-    while not alone and not runs.endless and not runs.is_known(more) and len(runs.outcomes) < MAX_PROCESSES:
-        runs.add(_repeated_step(step, len(runs.outcomes) + 1))
-    seconds, outcomes = runs.gone, runs.outcomes
-    artifacts = tuple(sorted(str(p.relative_to(settings.folder)) for p in _record_files(settings.folder)))
-    result = PassResult(
-        plan.name,
-        None,
-        "finished",
-        seconds=seconds,
-        artifacts=artifacts,
-        log=f"logs/{plan.steps[0].name}.log",
-    )
-    records, remarks = _readable_records(settings.folder)
-    return TimingRecord(
-        result,
-        runs.timings,
-        sorted(o.seconds for o in outcomes)[len(outcomes) // 2],
-        tuple(outcomes),
-        tuple(
-            dict.fromkeys((*remarks, *(note for record in records for note in record.notes), *runs.endless))
-        ),
-        tuple(runs.disturbances),
-        tuple(moment for record in records for moment in record.begun),
-    )
+    def __init__(
+        self,
+        plan: PassPlan,
+        settings: RunSettings,
+        precision: float,
+        budget: float,
+        report: Callable[[tuple[Timing, ...]], None],
+        *,
+        thorough: bool = False,
+        patient: bool = False,
+    ) -> None:
+        """Set up the runs.
+
+        `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however
+        long they take; `patient` goes on until the time is known, or the budget is spent. `report` gets what is known
+        after each process, so that a run which dies here keeps it.
+        """
+        self._plan, self._budget = plan, budget
+        self._thorough, self._patient = thorough, patient
+        self._runs = _PlainRuns(settings, precision, report)
+
+    def first(self, most: float | None = None) -> TimingRecord:
+        """Time one process, which may take `most` wall seconds.
+
+        Raises WorkloadError when the workload itself fails: there is nothing to profile then.
+        """
+        self._runs.begin(most)
+        self._runs.add(self._plan.steps[0])
+        return self._record()
+
+    def rest(self, most: float | None = None) -> TimingRecord:
+        """Time further processes, which may take `most` wall seconds together, until the time is known.
+
+        Raises WorkloadError when the workload fails now.
+        """
+        self._runs.begin(most)
+        while (step := self._next_step()) is not None:
+            self._runs.add(step)
+        return self._record()
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the time is known, so that no further process is needed."""
+        return self._next_step() is None
+
+    def owed(self, plain: float) -> float:
+        """Return about how many wall seconds the rest takes, for a program that runs for `plain` seconds."""
+        if self.is_complete:
+            return 0.0
+        planned = plain * max(0, len(self._plan.steps) - len(self._runs.outcomes))
+        return max(0.0, MORE_SECONDS - self._runs.gone) if self._runs.kind == "process" else planned
+
+    def _next_step(self) -> Step | None:
+        """Return the step of the next process; None where none is needed."""
+        runs, steps = self._runs, self._plan.steps
+        done = len(runs.outcomes)
+        if runs.endless:
+            return None
+        if done < len(steps):
+            # The first answer matters more than what one more run of a long program can say.
+            enough = not self._thorough and not self._patient and runs.gone >= MORE_SECONDS
+            if done and runs.kind == "process" and (enough or runs.is_known(self._budget)):
+                return None
+            return steps[done]
+        alone = len(steps) == 1 and runs.kind == "benchmark"  # it samples until it knows, by itself
+        usual = MORE_SECONDS if runs.kind == "process" else REGION_SECONDS
+        all_of_it = self._patient or (self._thorough and runs.kind != "process")
+        more = self._budget if all_of_it else min(self._budget, usual)
+        if alone or runs.is_known(more) or done >= MAX_PROCESSES:
+            return None
+        return _repeated_step(steps[0], done + 1)
+
+    def _record(self) -> TimingRecord:
+        """Return what is known so far."""
+        runs, plan, folder = self._runs, self._plan, self._runs.settings.folder
+        result = PassResult(
+            plan.name,
+            None,
+            "finished",
+            seconds=runs.gone,
+            artifacts=tuple(sorted(str(path.relative_to(folder)) for path in _record_files(folder))),
+            log=f"logs/{plan.steps[0].name}.log",
+        )
+        records, remarks = _readable_records(folder)
+        of_processes = (note for record in records for note in record.notes)
+        return TimingRecord(
+            result,
+            runs.timings,
+            sorted(o.seconds for o in runs.outcomes)[len(runs.outcomes) // 2],
+            tuple(runs.outcomes),
+            tuple(dict.fromkeys((*remarks, *of_processes, *runs.endless))),
+            tuple(runs.disturbances),
+            tuple(moment for record in records for moment in record.begun),
+        )
 
 
 @dataclass
 class _PlainRuns:
-    """The processes that were timed, and the times so far. `most`: wall seconds for all of them together."""
+    """The processes that were timed, and the times so far."""
 
     settings: RunSettings
     precision: float
     report: Callable[[tuple[Timing, ...]], None]
-    most: float | None
-    begin: float = field(default_factory=time.monotonic)
+    most: float | None = None  # wall seconds for all of them together
+    gone: float = 0.0  # wall seconds of them together, with what profkit does between them
+    _since: float = 0.0  # when that was last counted
     reference: ReferenceLoop = field(default_factory=ReferenceLoop)
     outcomes: list[ProcessOutcome] = field(default_factory=list)
     disturbances: list[Disturbance] = field(default_factory=list)
     timings: tuple[Timing, ...] = ()
     endless: tuple[Fact, ...] = ()
 
-    @property
-    def gone(self) -> float:
-        """Return the wall seconds since the first process began."""
-        return time.monotonic() - self.begin
+    def begin(self, most: float | None) -> None:
+        """Begin, or go on after other passes; all further processes may take `most` seconds."""
+        self._since = time.monotonic()
+        self.most = self.gone + most if most is not None else None
 
     @property
     def kind(self) -> str:
@@ -331,10 +376,17 @@ class _PlainRuns:
 
     def is_known(self, budget: float) -> bool:
         """Return whether the time is known, so that no more processes are needed."""
-        return _is_known(self.timings[0], self.begin, self.precision, budget)
+        return _is_known(self.timings[0], self.gone, self.precision, budget)
 
-    def add(self, step: Step) -> bool:
-        """Time one more process; False where it did not end, unlike those before it."""
+    def add(self, step: Step) -> None:
+        """Time one more process. One that does not end, unlike those before it, is the last."""
+        try:
+            self._time(step)
+        finally:
+            now = time.monotonic()
+            self.gone, self._since = self.gone + now - self._since, now
+
+    def _time(self, step: Step) -> None:
         left_seconds = self.most - self.gone if self.most is not None else None
         longest = max((earlier.seconds for earlier in self.outcomes), default=None)
         limit = plain_time_limit(longest, self.settings.timeout, left_seconds)
@@ -349,11 +401,10 @@ class _PlainRuns:
             if not self.outcomes:
                 raise WorkloadError(f"the workload {outcome.ending()}", self.settings.more)
             self.endless = (Fact.of("run-without-end", name=step.name, seconds=limit or 0.0),)
-            return False
+            return
         self.outcomes.append(outcome)
         self.timings = _read_timings(self.settings.folder, self.outcomes, self.precision, self.reference)
         self.report(self.timings)
-        return True
 
 
 def _time_process(
@@ -415,8 +466,7 @@ def _read_timings(
     return (Timing("process", "process", (whole,), precision),)
 
 
-def _is_known(timing: Timing, begin: float, precision: float, budget: float) -> bool:
-    gone = time.monotonic() - begin
+def _is_known(timing: Timing, gone: float, precision: float, budget: float) -> bool:
     if timing.kind == "process":
         return is_enough(timing.processes[0].seconds, precision, gone, budget)
     centre = combine_processes(tuple(process.seconds for process in timing.processes))

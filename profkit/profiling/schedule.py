@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.backends import PlanState
 from profkit.backends.passes import BackendRun
@@ -71,6 +71,11 @@ class Schedule:
         if self._waiting and self._waiting[0].plan.name == plan.name:
             plan = self._waiting.pop(0).plan
         self._done.append(PassRun(plan, result))
+
+    def amend(self, result: PassResult) -> None:
+        """Replace the result of the pass of that name: it was continued after others."""
+        place = next(place for place, run in enumerate(self._done) if run.plan.name == result.name)
+        self._done[place] = replace(self._done[place], result=result)
 
     def stop(self) -> None:
         """Leave out all passes that wait."""

@@ -210,3 +210,49 @@ def test_the_time_beside_a_region_and_in_it_is_the_whole(tmp_path: Path) -> None
     assert split.startup is not None
     assert 0.3 <= split.startup <= split.wall - 0.35
     assert "outside the region" in said.out
+
+
+def test_the_first_answer_waits_for_one_process_and_the_time_is_that_of_all(tmp_path: Path) -> None:
+    """Of the main job it came after 21 s: three processes began with `import torch`, 5 s each."""
+    (tmp_path / "entered.py").write_text(ENTERED.replace("time.sleep(0.02)", "sum(range(1_000_000))"))
+    said = profkit(
+        *("profile", "--backend", "cpu", "--passes", "timing,stacks,cprofile", "--output", "runs"),
+        *("--sampling", "1", "--", sys.executable, "entered.py"),
+        cwd=tmp_path,
+    )
+    assert said.code == 0, said.err
+    at = [
+        said.err.index(words)
+        for words in ("a first process", "first answer:", "further processes", "cprofile")
+    ]
+    assert at == sorted(at)
+    (folder,) = (tmp_path / "runs").iterdir()
+    run = read_run(folder)
+    assert [result.name for result in run.passes[:3]] == ["timing", "stacks", "cprofile"]
+    assert len(run.timings[0].processes) >= 3
+    assert len(run.disturbances) == len(run.timings[0].processes)
+    assert [reading.metric for reading in run.readings].count("memory.rss_peak") == 1
+    assert len({series.kind for series in run.memory}) == len(run.memory)
+    assert run.passes[0].seconds > sum(sum(process.seconds) for process in run.timings[0].processes)
+
+
+def test_without_a_pass_that_answers_all_processes_are_timed_at_once(tmp_path: Path) -> None:
+    (tmp_path / "entered.py").write_text(ENTERED)
+    said = profkit(
+        *(
+            "profile",
+            "--backend",
+            "cpu",
+            "--passes",
+            "timing,cprofile",
+            "--sampling",
+            "0.1",
+            "--output",
+            "runs",
+        ),
+        *("--", sys.executable, "entered.py"),
+        cwd=tmp_path,
+    )
+    assert said.code == 0, said.err
+    assert "3 processes, no profiler" in said.err
+    assert "further processes" not in said.err

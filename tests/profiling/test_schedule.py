@@ -122,3 +122,12 @@ def test_nothing_waits_in_a_schedule_that_was_stopped():
     runs.next_pass(UNKNOWN)
     runs.stop()
     assert runs.waiting == () == runs.plan.passes
+
+
+def test_a_pass_that_went_on_after_another_has_one_result_at_its_own_place():
+    runs = schedule(FakePass("timing", [plan("timing")]), FakePass("stacks", [plan("stacks")]))
+    for name in ("timing", "stacks"):
+        runs.end(runs.next_pass(UNKNOWN), finished(name))
+    runs.amend(replace(finished("timing"), seconds=3.0))
+    assert [(result.name, result.seconds) for result in runs.results] == [("timing", 3.0), ("stacks", 0.0)]
+    assert [run.plan.name for run in runs.runs] == ["timing", "stacks"]
