@@ -86,6 +86,7 @@ class PlanState:
     benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
     own_seconds: float | None = None  # the same without waiting for a processor
+    main_seconds: float | None = None  # the same without that of the main thread alone
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
     product_share: float = 0.0  # of the processor time, in libraries of linear algebra

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
 PRINTED_LIMIT = 64 * 1024 * 1024  # bytes of standard output where that is a result
 LAST_SECONDS = 10.0  # for the files of a tool that ran past its time limit
+_SOON = 0.02  # seconds of work that are not worth another look
 MAX_LOOKS = 4096  # at one child, that are kept
 TAIL_BYTES = 64 * 1024  # and always the last 64 KiB, where the error stands
 REAP_SECONDS = 3.0  # for the kernel to take away what was killed: a driver that hangs may hold it for ever
@@ -107,12 +108,14 @@ def run(
     hidden: Sequence[str] = (),
     printed: Path | None = None,
     given: Path | None = None,
+    longest: float | None = None,
 ) -> ProcessOutcome:
     """Run `argv` to its end and return how it went.
 
     `env` is set on top of the caller's environment. `log` takes the first 4 MiB of stdout and stderr; with
     `printed`, which takes the first 64 MiB of stdout, of stderr alone. `timeout`: seconds after which its tree is
-    ended; None only where it is not known how long it takes, as in the first run of a workload. `tick` is called a
+    ended; None only where it is not known how long it takes, as in the first run of a workload. With `longest`, the
+    seconds for which it waited for a processor do not count, but for so many its tree is ended. `tick` is called a
     few times a second with the seconds gone; if it raises, the tree is killed. `cancel`, once set by another
     thread, ends the tree and raises Interrupted. `finish`: seconds that the child has to finish its files after
     `end_signal` to it alone, until another Ctrl-C; `waits` is called when they begin. `given` is the file at its
@@ -138,7 +141,7 @@ def run(
     try:
         if hurry.is_set():
             raise KeyboardInterrupt
-        timed_out = under_way.wait(timeout, cancel)
+        timed_out = under_way.wait(timeout, cancel, longest)
         if timed_out:
             under_way.end(min(finish, LAST_SECONDS), end_signal)
         seconds = time.monotonic() - start
@@ -214,15 +217,18 @@ class _UnderWay:
     usage: list[tuple[float, float, float]] = field(default_factory=list)
     memory: list[tuple[float, int]] = field(default_factory=list)
 
-    def wait(self, timeout: float | None, cancel: threading.Event | None) -> bool:
-        """Wait for the child's end; return True if its time ran out first."""
+    def wait(
+        self, timeout: float | None, cancel: threading.Event | None, longest: float | None = None
+    ) -> bool:
+        """Wait for the child's end; return True if its time ran out first. See `run` for the limits."""
         step = 0.02  # short at first, so that a quick child is not measured by our own polling
         with end_of(self.child) as ended:
             while True:
                 elapsed = time.monotonic() - self.start
-                if timeout is not None and elapsed >= timeout:
+                left = self._left(elapsed, timeout, longest)
+                if left <= 0:
                     return not ended(0)  # we may have slept ourselves: a Ctrl-Z, a laptop that was closed
-                if ended(step if timeout is None else min(step, timeout - elapsed)):
+                if ended(min(step, left)):
                     return False
                 step = min(step * 1.5, 0.25)
                 self.tree.look()
@@ -235,6 +241,17 @@ class _UnderWay:
                 if cancel is not None and cancel.is_set():
                     raise Interrupted("interrupted") from None
                 self._tick()
+
+    def _left(self, elapsed: float, timeout: float | None, longest: float | None) -> float:
+        """Return the seconds that the child has left, as far as was seen at the last look."""
+        if timeout is None:
+            return math.inf
+        if longest is None:
+            return timeout - elapsed
+        # Threads that take turns wait for each other: what they computed together is work in any case.
+        worked = min(elapsed, max(elapsed - self.tree.queued_seconds, self.tree.cpu_seconds))
+        left = timeout - worked
+        return min(left if left > _SOON else 0.0, longest - elapsed)
 
     def end(self, finish: float, end_signal: int, waits: Callable[[], None] | None = None) -> None:
         """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C cuts them short."""

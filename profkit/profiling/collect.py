@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +65,7 @@ TIMING_SHARE = 0.25  # of a budget, for the normal runs
 ALWAYS: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many normal runs, and seconds
 ONE_MORE = 1.6  # normal runs: a pass that samples and traces
+EXTENDED = 2.0  # times its time limit may a step take, where others have the processor meanwhile
 AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
@@ -193,7 +195,7 @@ class RunCollector:
         # Until a pass has finished, whether a region is marked is a guess from the program's text.
         if not well and record.result.state == "finished":
             plan, known, record = self._repeat_if_misguessed(plan, known, record)
-        # A budget may have ended it before the plan's own limit: what it left is of a part of the program.
+        # A limit may have ended it, be it the plan's own or the budget's: what it left is of a part of the program.
         ran = replace(plan, limit=record.limit)
         self._add_findings(ran, _ended_by_tool(record) if well else record.result, known.plain_seconds)
         if record.workload_failure is not None and not well:
@@ -296,9 +298,13 @@ class RunCollector:
         context = self._context
         limit = time_limit(plan, context.depth, plain, context.timeout)
         more = f"--timeout {2 * limit:.0f}"
-        if context.budget is not None and (left_seconds := self.left_of(context.budget)) < limit:
-            limit, more = max(1.0, left_seconds), self._more_budget()
-        return replace(self._settings, timeout=limit, more=more)
+        longest = min(EXTENDED * limit, context.timeout or math.inf)
+        if context.budget is not None:
+            left_seconds = max(1.0, self.left_of(context.budget))
+            if left_seconds < limit:
+                limit, more = left_seconds, self._more_budget()
+            longest = min(longest, left_seconds)
+        return replace(self._settings, timeout=limit, longest=longest, more=more)
 
     def _more_budget(self) -> str:
         return f"--budget {2 * (self._context.budget or 0.0):.0f}"
@@ -602,6 +608,7 @@ def _with_times(known: PlanState, record: TimingRecord) -> PlanState:
         benchmark=main.kind == "benchmark",
         plain_seconds=record.plain_seconds,
         own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
+        main_seconds=typical.seconds - typical.main_thread[1],
         start_seconds=_start_seconds(record),
     )
 

@@ -66,7 +66,7 @@ class PassRecord:
 
     result: PassResult
     workload_failure: str | None = None
-    limit: float | None = None  # seconds that each step had; None: as many as it needed
+    limit: float | None = None  # seconds after which a step was ended; None: each ended by itself
 
 
 def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
@@ -102,7 +102,8 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     )
     failures = [_workload_failure(step_outcome) for step_outcome in recorded]
     failed = failures[0] if failures and None not in failures else None
-    return PassRecord(result, failed, settings.timeout)
+    ended = any(outcome.ran_out for outcome in recorded)
+    return PassRecord(result, failed, settings.timeout if ended else None)
 
 
 def _run_in_order(steps: tuple[Step, ...], settings: RunSettings) -> tuple[list[StepOutcome], Fault | None]:

@@ -137,6 +137,7 @@ class RunSettings:
     note: Callable[[str], None] | None = None
     hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
     more: str = MORE_TIME
+    longest: float | None = None  # wall seconds of a step whose time limit is extended on a busy machine
     given: Path | None = None  # what the workload reads at its standard input
 
 
@@ -170,6 +171,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
             waits=(lambda: note(wait)) if note is not None else None,
             hidden=[secret for secret in settings.hidden if len(secret) >= MIN_CHARACTERS_ANYWHERE],
             given=settings.given,
+            longest=settings.longest if step.extended else None,
         )
     finally:
         _remove_pipes(step)

@@ -91,6 +91,16 @@ def test_a_simulation_has_its_time_and_a_long_python_program_a_window_past_its_i
     assert plan.cost * seconds <= limit + 1e-9
 
 
+def test_a_busy_machine_makes_a_window_no_later_and_its_limit_is_extended(tmp_path):
+    workload = Workload(PYTHON, str(tmp_path), "work", python=sys.executable)
+    context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
+    (busy,) = Simulation(context, WORKS).plan(PlanState(False, plain_seconds=3.0, main_seconds=1.0))
+    quiet = planned(tmp_path, PYTHON, 1.0)
+    assert (busy.limit, busy.steps[0].directive.delay) == (quiet.limit, quiet.steps[0].directive.delay)
+    assert all(step.extended for step in busy.steps)
+    assert not any(step.extended for step in planned(tmp_path, PYTHON, 1.0, marked=True).steps)
+
+
 @pytest.mark.parametrize(
     ("seconds", "estimate"), [(0.27, 3 + 36 * 0.27), (12.0, 3 + 72 + 20)]
 )  # half of it is its start
@@ -140,21 +150,40 @@ def test_a_simulation_that_was_ended_before_it_counted_is_not_said_to_lack_a_reg
 
 
 @pytest.mark.parametrize(
-    ("age", "waits"),
-    [(0.8, 0.3), (1.6, 0.2), (5.0, 0.0)],  # a fast start, one a little slower than planned, a busy machine's
+    ("age", "queued", "waits"),
+    [
+        (0.8, 0.0, 0.3),  # a fast start
+        (1.6, 0.0, 0.2),  # one a little slower than planned
+        (5.0, 0.0, 0.0),  # a start that was far slower
+        (2.4, 0.8, 0.2),  # on a busy machine: it has worked for 1.6 s
+        (3.7, 3.0, 0.0),  # twice the time is over
+    ],
 )
-def test_the_window_begins_no_later_into_a_program_that_starts_fast(monkeypatch, age, waits):
+def test_the_window_begins_no_later_into_a_program_that_starts_fast(monkeypatch, age, queued, waits):
     """Of a program of 0.2 s nothing was counted: it had ended before its window."""
-    slept = []
+    slept = _slept(monkeypatch, age, [queued] * 9)
+    assert sum(slept) == pytest.approx(waits, abs=0.02)
+
+
+def test_the_window_begins_later_by_the_time_for_which_the_program_waited_for_a_processor(monkeypatch):
+    """With two other programs beside it, one of 3.6 s was simulated in its imports: "too little was simulated"."""
+    slept = _slept(monkeypatch, 1.6, [0.0, 0.0, 0.15, 0.15])
+    assert slept == [pytest.approx(0.2, abs=0.02), pytest.approx(0.15, abs=0.02)]
+    assert sum(_slept(monkeypatch, 1.6, [0.0, *range(9)])) == pytest.approx(2 * 1.8 - 1.6, abs=0.02)
+
+
+def _slept(monkeypatch, age, queued):
+    """Sleep until a window of 1.8 s, `age` seconds after the start; `queued`: seconds in a queue, at each look."""
+    slept, looks = [], iter(queued)
     clock = SimpleNamespace(
         sleep=slept.append, clock_gettime=lambda _: age + _started(), CLOCK_BOOTTIME=time.CLOCK_BOOTTIME
     )
     monkeypatch.setattr(simulation_window, "time", clock)
+    monkeypatch.setattr(simulation_window, "_queued_seconds", lambda: next(looks))
     requests = SimpleNamespace(ClientRequests=lambda: SimpleNamespace(reason="not under valgrind"))
     monkeypatch.setattr(simulation_window.importlib, "import_module", lambda _: requests)
-    window = simulation_window.SimulationWindow("-")
-    window._begin_after(1.8)
-    assert slept == [pytest.approx(waits, abs=0.02)]
+    simulation_window.SimulationWindow("-")._begin_after(1.8)
+    return slept
 
 
 def _started():

@@ -83,6 +83,33 @@ def test_a_child_past_its_time_ends_with_its_whole_tree(
     assert [psutil.pid_exists(int(pid)) for pid in pids.read_text().split()] == [False, False]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel counts no waiting for a processor here")
+def test_time_in_which_others_have_the_processor_does_not_count_up_to_the_longest() -> None:
+    spin = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+    beside = [subprocess.Popen(python(spin), start_new_session=True) for _ in range(2)]
+    try:
+        outcome = process.run(python(spin), timeout=1.0, longest=30.0)
+        most = process.run(python(spin), timeout=1.0, longest=1.2)
+        without = process.run(python(spin), timeout=1.0)
+    finally:
+        for other in beside:
+            other.kill()
+            other.wait()
+    assert outcome.timed_out
+    assert 0.6 <= outcome.seconds - outcome.usage[-1][2] <= 1.5
+    assert outcome.seconds > 1.3
+    assert without.seconds < outcome.seconds
+    assert without.usage[-1][1] < 0.8
+    assert most.timed_out
+    assert most.usage[-1][1] < 0.9
+
+
+def test_a_child_that_sleeps_is_not_given_longer() -> None:
+    outcome = process.run(python("import time; time.sleep(60)"), timeout=0.5, longest=30.0)
+    assert outcome.timed_out
+    assert outcome.seconds < 15.0
+
+
 def test_megabytes_of_output_never_block_and_fill_no_disk(tmp_path: Path) -> None:
     log = tmp_path / "log"
     lines = 16 * 1024 * 1024 // 64

@@ -117,15 +117,17 @@ class Simulation(Pass):
         )
 
     def _simulated_time(self, state: PlanState) -> tuple[float | None, float | None]:
-        """Return the wall seconds after which the simulation ends, and begins; None: with the program."""
+        """Return the seconds after which the simulation ends, and begins; None: with the program."""
         if self.context.depth == "full" or state.plain_seconds is None:
             return None, None
         if state.marked:
             return 2 * _marked_seconds(state, state.plain_seconds), None
-        limit = min(SECONDS, MIN_SECONDS + SECONDS_EACH * state.plain_seconds)
-        if COST * state.plain_seconds <= limit or self.context.workload.python is None:
+        # The simulation is extended by the time for which it waits for a processor, so that of the run does not count.
+        plain = min(state.plain_seconds, state.main_seconds or state.plain_seconds)
+        limit = min(SECONDS, MIN_SECONDS + SECONDS_EACH * plain)
+        if COST * plain <= limit or self.context.workload.python is None:
             return limit, None
-        delay = min(START_SECONDS + BEFORE_EACH * state.plain_seconds, SECONDS - WINDOW)
+        delay = min(START_SECONDS + BEFORE_EACH * plain, SECONDS - WINDOW)
         delay = max(delay, START_SECONDS + IMPORT_FACTOR * (state.import_seconds or 0.0))
         return max(limit, delay + WINDOW), delay
 
@@ -181,6 +183,7 @@ class Simulation(Pass):
             finish=FINISH,
             end_signal=signal.SIGTERM,  # Python would make an exception of a SIGINT, and go on for seconds
             cut=True,
+            extended=not state.marked,  # the limit of a marked program is twice its estimate already
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:

@@ -60,6 +60,9 @@ class Step:
     own_limit: bool = False  # the tool is told its time limit, and keeps to it by itself
     end_signal: int = 2  # which signal asks the tool to end; 2 is SIGINT
     cut: bool = False  # its time limit is no fault: what was written until then is what is wanted
+    # Its time limit is of work: on a busy machine it gets the time for which it waited for a processor on top of it, up
+    # to as much again.
+    extended: bool = False
     fine: tuple[int, ...] = ()  # exit codes of the tool, beside 0, after which all is there
     tells: str | None = None  # the tool's option for a variable (`--env`), where it has the workload started
 

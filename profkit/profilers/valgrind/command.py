@@ -116,6 +116,9 @@ def callgrind_argv(
         f"--trace-children-skip={_NOT_FOLLOWED}",
         f"--callgrind-out-file={str(out).replace('%', '%%')}.%p",
         "--combine-dumps=yes",  # else each region leaves a file of its own
+        # Translate with fewer optimizations: counts are the same, and `import torch`, most of whose code runs only a
+        # few times, takes a quarter less (docs/measurements.md).
+        "--vex-iropt-level=1",
         "--cache-sim=yes",
         "--simulate-wb=yes",  # dirty lines that go back to memory; costs nothing measurable
         "--branch-sim=yes",

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 START_SECONDS = 1.5  # what Python is thought to take under valgrind until it comes here
+SOON = 0.02  # seconds that are not worth another look
 START_INSTRUMENTATION = 0x43540004  # callgrind.h; it is global, so any thread may ask
 
 
@@ -27,9 +28,11 @@ class SimulationWindow:
         self._requests: Any = importlib.import_module(f"{__package__}.valgrind").ClientRequests
 
     def start(self) -> None:
-        """Wait until the process is as many seconds old as the directive says, while the program runs.
+        """Wait until the process has worked for as many seconds as the directive says, while the program runs.
 
-        It waits no longer than what is left of them after the start that was planned for.
+        It waits no longer than what is left of them after the start that was planned for. The time for which the
+        program waited for a processor does not count, up to as much again: on a busy machine it would not be past its
+        start.
         """
         delay = float(json.loads(os.environ["PROFKIT_DIRECTIVE"])["delay"])
         _thread.start_new_thread(self._begin_after, (delay,))
@@ -46,7 +49,20 @@ class SimulationWindow:
             ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime of proc(5)
         # Valgrind itself takes some of the seconds since this process was started.
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        waited, slept = _queued_seconds(), 0.0
         # Where Python started faster than was thought, the program would end before its window began.
-        time.sleep(max(0.0, min(seconds - age, seconds - START_SECONDS)))
+        until = min(seconds - (age - waited), seconds - START_SECONDS)
+        while (left := min(until - slept + _queued_seconds() - waited, 2 * seconds - age - slept)) > SOON:
+            time.sleep(left)
+            slept += left
         if requests.reason is None:
             requests.send(START_INSTRUMENTATION)
+
+
+def _queued_seconds() -> float:
+    """Return the seconds for which the main thread waited for a processor; 0 where the kernel does not say."""
+    try:
+        with open("/proc/self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
