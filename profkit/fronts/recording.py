@@ -19,8 +19,8 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, cast
+from types import CodeType
+from typing import TYPE_CHECKING, Any, cast
 
 from profkit.core.process import ipython_shell
 from profkit.core.run_folder import clean_name
@@ -28,6 +28,9 @@ from profkit.core.types import Fact
 from profkit.runtime.passes.host.samples import FIRST_PAUSE, OURS, StackSampler
 from profkit.runtime.passes.host.values import FunctionValues
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
+
+if TYPE_CHECKING:
+    from profkit.runtime.passes.host.stack_rows import Row
 
 STACKS, TRACE = "artifacts/stacks.jsonl", "artifacts/trace.torch"
 PATIENCE = 0.05  # seconds, for the first sample of what took longer than that
@@ -114,13 +117,13 @@ class PartSampler(StackSampler):
         cpu, queued = (max(0.0, now - then) for now, then in zip(_seconds_used(), self._before, strict=True))
         self.usage.append((self._looked_at_process - self._first, cpu, queued))
 
-    def _node_of_frames(self, frames: list[FrameType]) -> int:
-        for frame in frames if self._cell is not None else ():
-            if self._cell is not None and frame.f_code in self._cell.codes:
+    def _node_of_rows(self, rows: list[Row]) -> int:
+        for code, _ in rows if self._cell is not None else ():
+            if self._cell is not None and code in self._cell.codes:
                 break
-            if self._cell is not None and frame.f_code is self._cell.caller:
+            if self._cell is not None and code is self._cell.caller:
                 return OURS  # what a magic does before and after the part
-        return super()._node_of_frames(frames)
+        return super()._node_of_rows(rows)
 
     def _add_function(self, code: CodeType) -> Any:
         function = super()._add_function(code)

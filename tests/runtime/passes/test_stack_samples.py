@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
-from profkit.runtime.passes.host import samples, waits
+from profkit.runtime.passes.host import samples, stack_rows, waits
 from tests.spoken import spoken_lines
 from tests.tries import hold_once
 
@@ -286,6 +287,90 @@ open("turns", "w").write(repr((names, [after[one] for one in changed], turn(0)))
     assert (names, turns) == (["profkit-sampler"], [waits.SLICE])
 
 
+def test_a_sample_shows_where_the_program_was_when_it_gave_the_lock_away(tmp_path: Path) -> None:
+    """Even where the program has the lock within the sample, and goes on to a call that keeps it for long."""
+    code = """
+    import sys, time
+    import profkit_pass_host
+    (sampler,) = profkit_pass_host.switch.members
+    see, in_other, times = sampler._see_main, [False], {"one": 0.0, "other": 0.0}
+    def go_on_meanwhile():
+        see()
+        for _ in range(100):
+            if in_other[0]: break
+            time.sleep(0.00001)
+    sampler._see_main = go_on_meanwhile
+    numbers = list(range(30_000))
+    def one():
+        for n in range(10_000): pass
+    def other():
+        in_other[0] = True
+        sum(numbers)
+        in_other[0] = False
+    def work():
+        end = time.thread_time() + 1.5
+        while (begun := time.thread_time()) < end:
+            one()
+            between = time.thread_time()
+            other()
+            times["one"] += between - begun
+            times["other"] += time.thread_time() - between
+    work()
+    open("share", "w").write(repr(times["one"] / sum(times.values())))
+    """
+
+    def attempt() -> None:
+        (tmp_path / "stacks.jsonl").unlink(missing_ok=True)
+        lines = sampled(tmp_path, code).sampled.lines  # type: ignore[union-attr]
+        one, other = (
+            sum(line.main_cpu for line in lines if line.function == name) for name in ("one", "other")
+        )
+        true = float((tmp_path / "share").read_text())
+        assert one / (one + other) == pytest.approx(true, abs=0.08)
+
+    hold_once(attempt)
+
+
+def test_the_program_has_its_own_switch_interval_after_the_samples_and_in_a_child(tmp_path: Path) -> None:
+    code = f"""{BURN}
+import os, sys
+import profkit_pass_host
+(sampler,) = profkit_pass_host.switch.members
+burn(0.1)
+ours = sys.getswitchinterval()
+child = os.fork()
+if not child:
+    sampler.finish()
+    os._exit(abs(sys.getswitchinterval() - 0.005) > 1e-6)
+status = os.waitpid(child, 0)[1]
+sys.setswitchinterval(0.003)
+burn(0.1)
+sampler.finish()
+time.sleep(0.02)  # the sampling thread wakes up once more
+open("seen", "w").write(repr((ours < 0.004, status, sys.getswitchinterval())))
+"""
+    sampled(tmp_path, code)
+    assert ast.literal_eval((tmp_path / "seen").read_text()) == (True, 0, 0.003)
+
+
+def test_a_stack_has_the_lines_of_its_frames() -> None:
+    def innermost() -> tuple[list[int], list[int]]:
+        frame = sys._getframe()
+        rows = stack_rows.rows_of(frame)
+        lines, outer = [], frame.f_back
+        while outer is not None:
+            lines.append(outer.f_lineno)
+            outer = outer.f_back
+        return [stack_rows.line_at(*row) for row in rows[1:]], lines
+
+    for found, lines in (innermost(), next(innermost() for _ in "a")):
+        assert found == lines
+    rows = stack_rows.rows_of_thread(threading.get_ident())
+    assert rows[-1][0].co_name in ("<module>", "_run_module_as_main", "_bootstrap")
+    assert stack_rows.rows_of_thread(-1) == []  # no such thread
+    assert stack_rows.line_at(innermost.__code__, -1) == innermost.__code__.co_firstlineno
+
+
 def test_what_is_inside_a_region_is_apart(tmp_path: Path) -> None:
     code = f"""{BURN}
 import profkit
@@ -481,9 +566,11 @@ def test_the_cache_of_a_function_tells_how_often_it_was_asked_in_vain(tmp_path: 
 
 COLLECTING = """
 import gc, sys, time
-from profkit.runtime.passes.host import samples, values
+from profkit.runtime.passes.host import lock_wait, samples, values
+sys.setswitchinterval(1e-6)
 samples.PAUSE = samples.FIRST_PAUSE = 2e-4
-samples.COST_SHARE, samples.SHORT_SWITCH, values.MAX_LOOKS = 100.0, 1e-6, 10**9
+samples.COST_SHARE, values.MAX_LOOKS = 100.0, 10**9
+lock_wait.SHORT_SWITCH = lock_wait.SHORTEST_SWITCH = lock_wait.WHOLE_SAMPLE = 1e-6  # within samples, too
 class Node:
     def __init__(self): self.itself = self
     def __del__(self): pass

@@ -18,15 +18,18 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
+from .lock_wait import LockWait
 from .own_library import is_own
 from .shared_file import append, json_text
-from .values import FunctionValues, awaited_frames, cache_uses, is_grouping, is_keepable, line_of_jump
+from .stack_rows import line_at, rows_of, rows_of_thread
+from .values import FunctionValues, awaited_frames, cache_uses, is_grouping, is_keepable
 from .waits import (
     CollectedLines,
     HeldLoop,
     Stretches,
     SystemCalls,
     block_signals,
+    callback_of,
     follow_collector,
     is_in_callback,
     is_in_loop,
@@ -40,6 +43,8 @@ TYPE_CHECKING = False  # what every process of the workload loads is kept small:
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
     from types import CodeType, FrameType
+
+    from .stack_rows import Row
 
 SCHEMA = "profkit.stacks/1"
 PAUSE = 0.005  # seconds between two samples, and between two looks at variables
@@ -56,17 +61,10 @@ DEEP, DEEP_COST = 100, 3.0
 # Of the time: a program that ran for as long has all of these samples, since those that come while it waits hold nobody
 # up; one that mostly waits has half of them at least, and of a hundred idle processes ours takes no more.
 RUNNING_SHARE, MIN_SAMPLED_SHARE = 0.5, 0.5
-# Seconds that our thread waits for the interpreter's lock until it asks for it: after the usual 5 ms it would meet most
-# programs at a call that gives the lock away by itself. Not where several threads compute at a time, since they would
-# change places as often; a server and its client in one process take turns. OTHERS: processor time of all threads but
-# the busiest one, as a share of the time since the last sample.
-# It asks again and again for as long as a call of C keeps the lock. So it waits as short as it can without spending
-# more than ASKING seconds of a processor on that for a sample; a loop of 0.1 ms that ends in `epoll_wait` was met in it
-# 95 times of 100 where each wait took 0.2 ms, and once where it took 0.02 ms.
-SHORTEST_SWITCH, SHORT_SWITCH = 2e-5, 2e-4
+# Processor time of all threads but the busiest one, as a share of the time since the last sample: from OTHERS on they
+# compete for the interpreter's lock.
 OTHERS, OTHERS_WEIGHT = 0.15, 0.1
 RECENT = 50  # samples: where two threads ran in these, they may compete for the lock, and would change places by it
-ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
 # After one sample of so many we wait for the lock without asking for it, up to TRIAL_SWITCH seconds. Where we get it
 # much sooner (AT_ONCE of that wait), the program gives it away by itself, and all samples may be taken at that call:
 # that is noted, and nothing else. A thread that goes on computing meanwhile (GOES_ON of the time that we look) is in a
@@ -76,9 +74,8 @@ ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
 TRIALS, TRIAL_SWITCH, AT_ONCE, GOES_ON = 8, 1e-3, 0.8, 0.5
 KEPT = 50  # microseconds that we sleep with the lock, for a thread without it to go on
 TO_LET_GO = 2e-5  # seconds that we sleep, for the program to take the lock
-# Threads that compete and give the lock away often, by GIVEN of what they compute (of ENOUGH seconds), change places as
-# often by themselves: a sample that asks sooner than they do costs them little, and is met less at that call.
-GIVEN, ENOUGH, TURN_SWITCH = 0.1, 0.1, 1e-3
+# Threads that compete give the lock away often where GIVEN of what they compute (of ENOUGH seconds) is seen at once.
+GIVEN, ENOUGH = 0.1, 0.1
 IDLE = 0.1  # of the time: for a main thread that ran less, what it waits for is read, which takes 10 µs
 # Of the time: for one that ran more it is not. That reads a file, for which the lock is given away three times, and
 # takes a third of what a sample costs.
@@ -161,6 +158,7 @@ class StackSampler:
 
     def __init__(self, out: str) -> None:
         self._out = out
+        self._lock_wait = LockWait()
         self._generation: object = None
 
     def begin(self) -> None:
@@ -206,7 +204,6 @@ class StackSampler:
         self._busy_samples = 0  # in which the program had a processor
         self._clocks = thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
-        self._switch = self._set = sys.getswitchinterval()  # of the program, and as we set it
         self._trials, self._lone, self._given_often = 0, False, False
         # Stack of the main thread that gave the lock away -> trials in which it stood still then, and went on.
         self._given_at: dict[int, list[int]] = {}
@@ -219,16 +216,15 @@ class StackSampler:
         self._threads[main_native] = state
         self._main_native = main_native
         follow_collector(self._collected)
-        self._short, self._asking = SHORTEST_SWITCH, 0.0
-        self._set_switch(self._short)  # until the first look at the threads
+        self._lock_wait.begin()
         self._generation = generation = object()
         start_new_thread(self._run, (generation,))
 
     def finish(self) -> None:
         """Write what is left; nothing is sampled from here on."""
         self._generation = None
-        self._set_switch(self._switch)
         with self._lock:
+            self._lock_wait.end()
             if not self._ended:
                 self._ended = True
                 self._count_last_stretch()
@@ -268,11 +264,13 @@ class StackSampler:
             left = self._due - perf_counter()
             if left > 0:
                 sleep(left)
+            waited = self._lock_wait.keep()
+            self._uncollected(self._see_main)
             now = perf_counter()
-            self._at_once = now - self._due < AT_ONCE * self._set
+            self._at_once = now - self._due < AT_ONCE * waited
             self._pass_moments(now)
             granted = thread_time()
-            self._choose_switch(granted - ended)
+            self._lock_wait.spent(granted - ended)
             with self._lock:
                 if self._generation is not generation:
                     return
@@ -290,6 +288,7 @@ class StackSampler:
                     if now - self._flushed > max(FLUSH_PAUSE, FLUSH_SHARE * (now - self._begun)):
                         self._flush()
                 except Exception as error:  # the program comes first
+                    self._lock_wait.ask()
                     self._failures += 1
                     self._failed = f"{type(error).__name__}: {error}"[:200]
                     if self._failures > MAX_FAILURES:
@@ -341,9 +340,15 @@ class StackSampler:
             gc.enable()
             self._collector_off = False
 
+    def _see_main(self) -> None:
+        """Keep where the main thread is, before it can have the lock back, and what it had computed just before."""
+        main = self._threads.get(self._main_native)
+        self._main_cpu = self._cpu_of(main) if main is not None else 0.0
+        self._main_rows = rows_of_thread(self._main)
+
     def _sample(self) -> None:
         now = perf_counter()
-        # While we look at stacks nobody runs.
+        # What we computed with the lock held is no time in which another thread could run.
         elapsed, self._looked = max(1e-6, now - self._looked - self._held_back), now
         began = max(self._last, min(self.paused_until, self._moment))
         wall, self._last = self._moment - began, self._moment
@@ -361,9 +366,11 @@ class StackSampler:
         unclocked: list[tuple[_ThreadState, list[float]]] = []
         sampled: list[tuple[_ThreadState, int, FrameType, float, list[float]]] = []
         moved: list[int] = []
-        # Before the stacks: what a thread does from here on, since to look at others gives the lock away, is then seen
-        # as time that it ran, and where it was is looked up again.
+        looped: tuple[object, int] | None = None
+        # Before the stacks: what a thread without the lock computes from here on is then seen as time that it ran, and
+        # where it was is looked up again.
         clocks = {native: self._cpu_of(state) for native, state in self._threads.items()}
+        clocks[self._main_native] = self._main_cpu
         before = {native: state.cpu for native, state in self._threads.items()}
         for ident, frame in sys._current_frames().items():
             if ident == own:
@@ -381,7 +388,8 @@ class StackSampler:
             cpu = clocks[native] if native in clocks else self._cpu_of(state)
             ran_now = state.clock is None or cpu != state.cpu
             if ran_now or state.node in (ROOT, OURS):
-                state.node = self._node_of(frame)
+                rows = self._main_rows if native == self._main_native else []
+                state.node = self._node_of_rows(rows or rows_of(frame))
             if ran_now:
                 state.ran = self._samples
                 if looks:
@@ -399,7 +407,7 @@ class StackSampler:
                 self._moments.append([state.number, state.node, round((now - self._begun) * 1e6)])
             sampled.append((state, native, frame, used, sums))
             if native == self._main_native and "asyncio.events" in sys.modules:
-                self._held.look(frame, state.node, wall)
+                looped = callback_of(frame), state.node
             ran += used
             most = max(most, used)
             sums[2] += 1
@@ -408,7 +416,10 @@ class StackSampler:
                 unclocked.append((state, sums))
                 moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
                 state.position = (id(frame), frame.f_lasti)
-        # After all stacks: to ask for a wait reads a file, and so gives the lock away.
+        # After all stacks: to ask for a wait, or whether a file of an event loop is ready, gives the lock away.
+        self._lock_wait.ask()
+        if looped is not None:
+            self._held.look(*looped, wall)
         for state, native, frame, used, sums in sampled:
             self._place(state, native, frame, used, elapsed, wall, sums)
         pause = max(STRETCH, STRETCH_SHARE * (self._moment - self._begun))
@@ -424,8 +435,8 @@ class StackSampler:
         self._lone = alone and lone
         if not self._lone:
             self._count_turns(before, clocks, perf_counter() - now)
-        competing = min(TURN_SWITCH, self._switch) if self._given_often else self._switch
-        self._set_switch((self._short if lone else SHORT_SWITCH) if alone else competing)
+        self._lock_wait.choose(alone=alone, lone=lone, often=self._given_often)
+        self._lock_wait.ask()
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
             self._share_cpu([sums for state, sums in unclocked if state.number in self._movers], wall)
@@ -441,24 +452,26 @@ class StackSampler:
         main = self._threads.get(self._main_native)
         if main is None or main.clock is None:
             return
-        wait, before = min(TRIAL_SWITCH, self._switch), self._cpu_of(main)
-        self._set_switch(wait)
+        wait, before = min(TRIAL_SWITCH, self._lock_wait.program), self._cpu_of(main)
+        self._lock_wait.ask(wait)
         begun = perf_counter()
         sleep(TO_LET_GO)
-        granted, ran = perf_counter(), self._cpu_of(main)
-        self._set_switch(self._short)
-        frame = sys._current_frames().get(self._main)
-        if frame is not None and ran - before >= IDLE * (granted - begun):
+        self._lock_wait.keep()
+        self._see_main()
+        granted, ran = perf_counter(), self._main_cpu
+        if self._main_rows and ran - before >= IDLE * (granted - begun):
             self._trials += 1
             if granted - begun < AT_ONCE * wait:
-                node = self._node_of(frame)
+                node = self._node_of_rows(self._main_rows)
                 goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - granted)
                 if not goes_on:  # on a busy machine we may have the processor that it had
                     ran = self._cpu_of(main)
                     self._system.keep_lock(KEPT)
                     goes_on = self._cpu_of(main) - ran > GOES_ON * KEPT / 1e6
+                self._lock_wait.ask()
                 if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
                     self._given_at.setdefault(node, [0, 0])[goes_on] += 1
+        self._lock_wait.ask()
         # What a long call of C kept us waiting longer is the time of that call, as before every other sample.
         if self._due <= (until := min(granted, begun + wait)):
             self._pass_moments(until)
@@ -556,7 +569,7 @@ class StackSampler:
             scheduled = getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
             frames, alone = awaited_frames(scheduled, self.task, self.tasks_before)
             if frames:
-                coroutine = self._node_of_frames(frames), alone
+                coroutine = self._node_of_rows([(frame.f_code, frame.f_lasti) for frame in frames]), alone
                 self._awaited[coroutine] = self._awaited.get(coroutine, 0.0) + wall
         return kind
 
@@ -576,21 +589,6 @@ class StackSampler:
             sums[1] += ran + state.elsewhere
             state.elsewhere = 0.0
             self._stretch.add(state.number, state.node, "", wall, min(wall, ran))
-
-    def _choose_switch(self, asking: float) -> None:
-        """Choose how long the next sample waits before it asks for the lock; this one took `asking` seconds to."""
-        self._asking = max(self._asking + ASKING_WEIGHT * (asking - self._asking), 1e-6)
-        # Longer at once, shorter step by step: one long call costs more than many samples that come a little late.
-        change = max(SHORTER, self._asking / ASKING)
-        self._short = min(SHORT_SWITCH, max(SHORTEST_SWITCH, self._short * change))
-
-    def _set_switch(self, seconds: float) -> None:
-        present = sys.getswitchinterval()
-        if abs(present - self._set) > 2e-6:  # it has whole microseconds
-            self._switch = present  # the program may have set it
-        self._set = self._switch if self._generation is None else seconds
-        if abs(present - self._set) > 1e-7:
-            sys.setswitchinterval(self._set)
 
     def _new_thread(self, native: int, name: str) -> _ThreadState:
         number = min(self._thread_count, MAX_THREADS)
@@ -620,22 +618,13 @@ class StackSampler:
 
     # ------------------------------------------------------------ the tree of stacks
 
-    def _node_of(self, frame: FrameType | None) -> int:
-        """Return the number of this stack in the tree."""
-        frames: list[FrameType] = []
-        while frame is not None:
-            frames.append(frame)
-            frame = frame.f_back
-        self._deep = self._deep or len(frames) > DEEP
-        return self._node_of_frames(frames)
-
-    def _node_of_frames(self, frames: list[FrameType]) -> int:
-        """Return the node of frames, innermost first; a recursive function appears once, at its last line."""
+    def _node_of_rows(self, rows: list[Row]) -> int:
+        """Return the number of a stack in the tree; a recursive function appears once, at its last line."""
+        self._deep = self._deep or len(rows) > DEEP
         functions = self._functions
         numbers: list[int] = []
         last: _Function | None = None
-        for frame in frames:
-            code = frame.f_code
+        for code, offset in rows:
             function = functions.get(id(code))
             if function is None:
                 function = self._add_function(code)
@@ -644,9 +633,9 @@ class StackSampler:
             if function is not last and not function.hidden:
                 number = function.fixed
                 if number is None:
-                    number = function.lines.get(frame.f_lasti)
+                    number = function.lines.get(offset)
                     if number is None:
-                        number = self._add_line(function, frame)
+                        number = self._add_line(function, offset)
                     numbers.append(number)
                 elif not numbers or numbers[-1] != number:
                     numbers.append(number)
@@ -672,13 +661,13 @@ class StackSampler:
             self._news["functions"].append([number, name, code.co_filename, code.co_firstlineno])
         return function
 
-    def _add_line(self, function: _Function, frame: FrameType) -> int:
-        place = (function.number, frame.f_lineno or line_of_jump(function.code, frame.f_lasti))
+    def _add_line(self, function: _Function, offset: int) -> int:
+        place = function.number, line_at(function.code, offset)
         number = self._frames.get(place)
         if number is None:
             number = self._frames[place] = len(self._places)
             self._places.append(place)
-        function.lines[frame.f_lasti] = number
+        function.lines[offset] = number
         return number
 
     # ------------------------------------------------------------ the file

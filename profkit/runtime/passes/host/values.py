@@ -54,8 +54,6 @@ _KEEPABLE = {
 }  # fmt: skip
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
 _LONGEST = 1000  # signs of a text that is distinguished by its content
-_TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
-_RELATIVE = sys.version_info >= (3, 11)  # their targets
 
 
 class FunctionValues:
@@ -486,20 +484,3 @@ def _waits_for_lock(frames: list[FrameType]) -> bool:
     """Return whether the innermost frame that waits is that of asyncio's lock, or of a semaphore."""
     code = frames[-1].f_code if frames else None
     return code is not None and code.co_name == "acquire" and code.co_filename.endswith("locks.py")
-
-
-def line_of_jump(code: CodeType, at: int) -> int:
-    """Return the line from which a jump without a line is reached: before 3.12 that back to the head of a loop.
-
-    First that of a test whose other way ends there, else the line before it.
-    """
-    text, tests = code.co_code, []
-    for offset in range(0, at, 2):
-        if text[offset] in _TESTS:
-            target = 2 * text[offset + 1] + (offset + 2 if _RELATIVE else 0)
-            tests += [offset] if target == at else []
-    last = code.co_firstlineno
-    for begin, end, line in code.co_lines():
-        if line and begin < at and (not tests or begin <= tests[-1] < end):
-            last = line
-    return last

@@ -221,9 +221,11 @@ class HeldLoop:
         # By stack: callbacks of MIN_CALLBACK_SECONDS or more, their seconds, and all in which something was ready.
         self.sums: dict[int, list[float]] = {}
 
-    def look(self, frame: FrameType | None, node: int, wall: float) -> None:
-        """Count `wall` seconds since the last look; the thread is in `frame` now, whose stack is `node`."""
-        handle = _callback_of(frame)
+    def look(self, handle: Any, node: int, wall: float) -> None:
+        """Count `wall` seconds since the last look; the thread is in the callback `handle` now, its stack is `node`.
+
+        This may give the interpreter's lock away.
+        """
         same = handle is not None and self._handle is not None and self._handle() is handle
         if not same:
             self.end()
@@ -265,7 +267,7 @@ def is_in_loop(frame: FrameType | None) -> bool:
     return False
 
 
-def _callback_of(frame: FrameType | None) -> Any:
+def callback_of(frame: FrameType | None) -> Any:
     """Return the handle of the callback that an event loop runs in this stack; None where none does."""
     while frame is not None:
         code = frame.f_code
