@@ -266,8 +266,10 @@ class CallsPass(PythonPass):
         lines = self.folder / "cprofile.lines.json"
         notes = (*report.warnings, *read_pass_notes(facts), *read_pass_notes(lines))
         partial = is_partial(facts)
+        counted = tuple(with_growth(replace(p, partial=partial), facts) for p in report.profiles)
+        raised = read_raises(facts)
         return PassFindings(
-            profiles=tuple(with_growth(replace(p, partial=partial), facts) for p in report.profiles),
+            profiles=(*counted, *((raised,) if raised is not None else ())),
             line_counts=self._by_iteration(read_line_counts(lines)),
             notes=notes,
         )

@@ -119,10 +119,13 @@ class Surroundings:
         return bool(names_in(*nodes) & self.changes)
 
     def parameter(self, name: str) -> Iterator[Construct]:
-        """Yield that a name is the function's own parameter: only its caller knows whether that stays the same."""
+        """Yield that a name is the function's own parameter: only its caller knows whether that stays the same.
+
+        Where a loop of the function itself goes through it again and again, it stays the same in each call.
+        """
         given = parameters_of(self.function)
         if name in given:
-            yield Construct("parameter", name, str(given.index(name)))
+            yield Construct("looped-parameter" if self.loops else "parameter", name, str(given.index(name)))
 
 
 def searches_at(

@@ -35,6 +35,7 @@ ConstructKind = Literal[
     "search",  # the elements of `name`, which stays the same, are compared with each item; `how`: the test, or a method
     "sorts",  # name.sort(), sorted(name), heapify(name) of what stays the same; `how` is the function
     "parameter",  # `name` of a search is the function's parameter number `how`
+    "looped-parameter",  # the same, and a loop of the function itself goes through it for each of its items
     "aggregates",  # sum, min or max (`how`) of all elements of `name`, which stays, and of nothing that an item changes
     "asks",  # a loop asks `how`, an object that stays, for its attribute `name`, or calls it
     "gives",  # a loop calls `name` with arguments that stay the same, at the places `how`: "0 2"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from profkit.analysis.function_names import place_name
-from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.counted import calls_from, last_name, profile_of
 from profkit.analysis.judge.rules.spots import (
     LOOKS,
     MIN_CALLS,
@@ -21,18 +21,20 @@ from profkit.analysis.judge.rules.spots import (
 )
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import CodeSpot, Construct, Insight, RunDocument, Variable
+from profkit.core.types import CodeSpot, Construct, Hotspot, Insight, RunDocument, Variable
 
 LONG = 100  # elements of a list that is searched
 LONG_TEXT = 10_000  # characters of a text that is searched
-EACH_ELEMENT = 2e-6  # seconds, at most, to compare an element: what took more was compared more often
+# Seconds, at most, to compare an element: what took more was compared more often. The second one is for comparisons in
+# which nothing is called.
+EACH_ELEMENT, EACH_PLAIN = 2e-6, 0.5e-6
 WORTH_KEEPING, A_SAMPLE = (
     2e-6,
     2.5e-3,
 )  # seconds of a call: a dict takes a tenth of it; two samples see two calls
 ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
 COPIED = 1000  # elements of what is copied to add one
-RAISING = 0.05  # of a place's time
+RAISING, RAISING_BELOW = 0.05, 0.15  # of a place's time, in its own function, and in one that it calls
 EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 on servers
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
@@ -84,7 +86,7 @@ def own_warning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return None
 
 
-def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a collection that is searched or shifted element by element."""
     constructs = spot.code.constructs if spot.code is not None else ()
     for construct in constructs:
@@ -94,13 +96,33 @@ def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
         if construct.how.startswith("rest "):
             if held.type in _COPIED_BY_SLICES and (held.length or 0) >= COPIED:
                 return _copied_rest(spot, construct, held)
-        elif _is_gone_through(spot, construct, held):
+        elif _is_gone_through(spot, construct, held, _comprehension_runs(document, spot)):
             return _searched(spot, construct, held)
     return None
 
 
-def _is_gone_through(spot: CodeSpot, construct: Construct, held: Variable) -> bool:
-    """Return whether a search looks at one element after the other, at many of them, and does so often."""
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # functions of their own before Python 3.12
+
+
+def _comprehension_runs(document: RunDocument, spot: CodeSpot) -> int:
+    """Return how often cProfile counted a comprehension of a place's line; 0 where it has none of its own."""
+    return max(
+        (
+            edge.calls or 0
+            for edge in calls_from(document, spot)
+            if edge.callee is not None
+            and edge.callee.function in _COMPREHENSIONS
+            and (edge.callee.file, edge.callee.line) == (spot.where.file, spot.where.line)
+        ),
+        default=0,
+    )
+
+
+def _is_gone_through(spot: CodeSpot, construct: Construct, held: Variable, runs: int) -> bool:
+    """Return whether a search looks at one element after the other, at many of them, and does so often.
+
+    `runs`: how often a comprehension of the line was counted.
+    """
     length = held.length or 0
     if construct.kind == "contains" and held.type.startswith(("numpy.ndarray", "pandas.")):
         # `in` of a series itself asks its index, which is a hash table
@@ -110,9 +132,10 @@ def _is_gone_through(spot: CodeSpot, construct: Construct, held: Variable) -> bo
     if construct.kind != "search":
         by_value = held.type == "dict" and construct.how == "values"
         return length >= LONG and (held.type in ("list", "tuple", "collections.deque") or by_value)
-    if not _stays_in_calls(spot, construct.name):
+    each = EACH_ELEMENT if "(" in construct.how else EACH_PLAIN
+    if not _stays_in_calls(spot, construct.name, held, each, runs):
         return False
-    often = is_often(spot, held)
+    often = runs >= MIN_CALLS or is_often(spot, held, each)
     if not construct.how.startswith("."):
         return often and length >= LONG and held.type in _GONE_THROUGH
     if held.type in ("str", "bytes"):
@@ -120,13 +143,21 @@ def _is_gone_through(spot: CodeSpot, construct: Construct, held: Variable) -> bo
     return often and held.type.startswith(_TREES)
 
 
-def _stays_in_calls(spot: CodeSpot, name: str) -> bool:
-    """Return whether a name is no parameter, or the loop that calls the function gives the same each time."""
-    places = (
-        [construct.how for construct in spot.code.find("parameter") if construct.name == name]
-        if spot.code is not None
-        else []
-    )
+def _stays_in_calls(
+    spot: CodeSpot, name: str, held: Variable, each: float = EACH_ELEMENT, runs: int = 0
+) -> bool:
+    """Return whether a name is no parameter, or the loop that calls the function gives the same each time.
+
+    Or one call of the function goes through all of it many times: by the `runs` of a comprehension, or at `each`
+    seconds for an element.
+    """
+    if spot.code is None:
+        return True
+    looped = [construct.how for construct in spot.code.find("looped-parameter") if construct.name == name]
+    if looped and spot.calls:
+        one_call = max(spot.seconds / each / max(1, held.length or 0), runs) / spot.calls
+        looped = looped if one_call < MIN_CALLS else []
+    places = [*looped, *(one.how for one in spot.code.find("parameter") if one.name == name)]
     given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
     function = (spot.where.function or "").rpartition(".")[2]
     return all(
@@ -211,7 +242,7 @@ def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             held is None
             or not known
             or (held.length or 0) < LONG
-            or not _stays_in_calls(spot, construct.name)
+            or not _stays_in_calls(spot, construct.name, held)
         ):
             continue
         if not is_often(spot, held):
@@ -229,10 +260,10 @@ def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
     return None
 
 
-def is_often(spot: CodeSpot, held: Variable) -> bool:
-    """Return whether a place goes through what it holds many times, by counts or by the most time of one."""
+def is_often(spot: CodeSpot, held: Variable, each: float = EACH_ELEMENT) -> bool:
+    """Return whether a place goes through what it holds many times, by counts or by the most time of one element."""
     counted = max(spot.calls or 0, spot.executions or 0) >= MIN_CALLS
-    return counted or (held.length is not None and spot.seconds >= MIN_CALLS * held.length * EACH_ELEMENT)
+    return counted or (held.length is not None and spot.seconds >= MIN_CALLS * held.length * each)
 
 
 def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
@@ -499,31 +530,71 @@ def collecting(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 def exceptions(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a function that raises and catches so often that this is what takes its time."""
-    raised = profile_of(document, "raises")
-    place = spot.where.function, spot.where.file
-    raises = raised.hotspots if raised is not None else ()
-    here = [row for row in raises if (row.function, row.file) == place and row.calls and row.callee]
+    here = _raises_at(document, spot)
     if not here or spot.kind not in ("python", "library"):
         return None
     rate = sum(row.own for row in here) / (here[0].calls or 1)
-    count = rate * (spot.calls or here[0].calls or 0)
+    is_below = here[0].function != spot.where.function
+    calls = _counted_calls(document, here[0]) if is_below else spot.calls
+    count = rate * (calls or here[0].calls or 0)
     # A program that waits for a free processor takes longer, and its exceptions do not.
     split = document.time_split
     running = split.cpu / split.wall if split is not None and split.cpu and split.wall > 0 else 1.0
     share = spot.share * min(1.0, count * EACH_RAISE / max(spot.seconds * min(1.0, running), 1e-9))
-    if share < RAISING * spot.share:
+    if share < (RAISING_BELOW if is_below else RAISING) * spot.share:
         return None
     first = here[0]
+    place = replace(spot.where, function=first.function, line=first.line)
     kind = first.callee.function if first.callee is not None else "exceptions"
     return say(
         spot,
         "exceptions",
-        f"{place_name(spot.where)} raises {kind} about {count_text(int(count))} times",
+        f"{place_name(place)} raises {kind} about {count_text(int(count))} times",
         f"{100 * rate:.0f} exceptions in 100 calls, of the first {count_text(first.calls or 0, 'call')}; to raise "
         "one and to catch it costs about as much as ten tests",
         share,
-        replace(spot.where, line=first.line),
+        place,
     )
+
+
+def _raises_at(document: RunDocument, spot: CodeSpot) -> list[Hotspot]:
+    """Return what the function of a place raised, or else one that it calls and whose time is seen there.
+
+    A short function has few samples of its own: they are at the line that calls it, by way of `map` or `sorted`, too.
+    """
+    raised = profile_of(document, "raises")
+    rows = [row for row in (raised.hotspots if raised is not None else ()) if row.calls and row.callee]
+    file, function = spot.where.file, spot.where.function
+    if own := [row for row in rows if (row.function, row.file) == (function, file)]:
+        return own
+    calls = profile_of(document, "program-calls")
+    edges = [edge for edge in (calls.hotspots if calls is not None else ()) if edge.callee is not None]
+    reached, left = set[str](), [last_name(function or "")]
+    while left:
+        name = left.pop()
+        if name not in reached:
+            reached.add(name)
+            left += [
+                edge.callee.function
+                for edge in edges
+                if (edge.function, edge.file) == (name, file) and edge.callee and edge.callee.file == file
+            ]
+    below = [row for row in rows if row.file == file and last_name(row.function) in reached]
+    same = [row for row in below if row.function == below[0].function]
+    places = [
+        hot for hot in document.hot_spots if hot.kind in ("python", "library") and hot.where.file == file
+    ]
+    inside = sum(hot.seconds for hot in places if below and hot.where.function == below[0].function)
+    is_largest = spot is max(places, key=lambda hot: hot.share, default=None)
+    return same if is_largest and inside < spot.seconds else []
+
+
+def _counted_calls(document: RunDocument, row: Hotspot) -> int | None:
+    """Return how often cProfile counted a function that raises."""
+    profile = profile_of(document, "own-time")
+    same = (row.file, last_name(row.function))
+    counted = (each for each in (profile.hotspots if profile is not None else ()))
+    return max((each.calls or 0 for each in counted if (each.file, each.function) == same), default=None)
 
 
 PATTERNS: tuple[Find, ...] = (

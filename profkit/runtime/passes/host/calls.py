@@ -1,7 +1,7 @@
 """cProfile, with what is in a region apart from what is not.
 
 OUT (`x.prof`) is the region's profile and `x.setup.prof` the rest, where a region was entered; else OUT
-has it all. `x.json` has the notes: threads that were not seen, an early end.
+has it all. `x.json` has the notes: threads that were not seen, an early end; and the exceptions in a part of the run.
 `x.lines.json` has the executions of lines.
 """
 
@@ -22,12 +22,15 @@ from time import sleep, thread_time
 from typing import Any
 
 from .line_counts import LineCounter
+from .raises import RaiseCounter
 from .session import directive, fact, is_own, write_atomically, write_json
 
 SCHEMA, LINES_SCHEMA = "profkit.cprofile/2", "profkit.lines/1"
 # Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
 PER_THREAD = sys.version_info < (3, 12)
 
+# Events of functions of the program, among which exceptions are counted: some 20 ms of a run that is counted.
+RAISE_EVENTS = 30_000
 OWN_CALLERS = ("run", "sample")  # those of ours that call the function being benchmarked
 EXEC = "<built-in method builtins.exec>"
 
@@ -51,7 +54,9 @@ class CallProfiler:
         self._ended = self._entered = False
         self._notes: list[dict[str, object]] = []
         self._threads = 0  # that the `threading` module started
-        self._lines = LineCounter(directive("lines") or [])
+        # Where so many calls are made that lines are not counted, exceptions may be what takes the time.
+        self._raises = RaiseCounter(RAISE_EVENTS)
+        self._lines = LineCounter(directive("lines") or [], self._raises.start)
         self._pid = os.getpid()
 
     def start(self) -> None:
@@ -91,6 +96,7 @@ class CallProfiler:
     def forget(self) -> None:
         """Profile nothing in a forked child."""
         self._lines.stop()
+        self._raises.stop()
         self._growth.stop()
         if self._ended:
             return
@@ -101,6 +107,7 @@ class CallProfiler:
         if early is not None:
             self._notes.append(fact("ended-early", "cProfile", seconds=early))
         self._ended = True
+        self._raises.stop()
         (self._region if self._inside else self._setup).disable()
         growth = self._growth.rows() if not self._entered else []
         if early is not None:  # the program goes on, and what is counted of all of it costs little
@@ -123,6 +130,7 @@ class CallProfiler:
                 "notes": self._notes,
                 "partial": early is not None,
                 "growth": growth,
+                "raises": self._raises.rows(),
             },
         )
 

@@ -44,6 +44,9 @@ _IMPORT_SYSTEM = ("<frozen importlib._bootstrap>", "_find_and_load")
 _TOOLS = (4, 3)  # numbers of tools of sys.monitoring that no kind of tool has
 _NUMBERS = (int, float, bool, complex)
 _MONITORING: Any = getattr(sys, "monitoring", None)  # 3.12
+TYPE_CHECKING = False  # what every process of the workload loads is kept small
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 WantedLine = dict[str, Any]  # a row of the directive's `lines`: see core.types.CountedLine
 
@@ -147,10 +150,14 @@ def _starts(code: CodeType, wanted: int) -> list[int]:
 
 
 class LineCounter:
-    """Counts the wanted lines of the main thread from `start` to `stop`."""
+    """Counts the wanted lines of the main thread from `start` to `stop`.
 
-    def __init__(self, wanted: list[WantedLine]) -> None:
+    `when_too_often` is called where counting ends because the program makes too many calls or runs its lines too often.
+    """
+
+    def __init__(self, wanted: list[WantedLine], when_too_often: Callable[[], None] | None = None) -> None:
         self.is_wanted = bool(wanted)
+        self._when_too_often = when_too_often
         self._files: dict[str, list[WantedLine]] = defaultdict(list)
         for line in wanted:
             self._files[line["file"]].append(line)
@@ -251,6 +258,8 @@ class LineCounter:
         if most is None or calls > lines or _MONITORING is None:
             self._ended = ENDED
             self.stop()
+            if self._when_too_often is not None:
+                self._when_too_often()
             return
         self._lost.append(most)
         self._forget(most)

@@ -1,7 +1,7 @@
 """Counts the exceptions that the program's functions raise or meet first, in the beginning of a run.
 
 It traces calls, which costs a fifth of a microsecond each; so it goes along with a pass whose times count for nothing,
-and ends after so many calls.
+or for a short part of another one, and ends after so many calls.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 class RaiseCounter:
     """Of the thread that starts it; not where the program or another tool traces."""
 
-    def __init__(self) -> None:
-        self._events, self._calls = MAX_EVENTS, MAX_CALLS
+    def __init__(self, events: int = MAX_EVENTS) -> None:
+        self._events, self._calls = events, MAX_CALLS
         self._functions: dict[int, tuple[CodeType, list[int]] | None] = {}  # None: not of the program
         self._raised: dict[tuple[int, int, str], int] = {}
 
