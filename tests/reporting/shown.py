@@ -11,12 +11,11 @@ from profkit.profiling.summarize import enrich_document, summarize_document
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting.forges import annotation_lines
 from profkit.reporting.html import page
-from profkit.reporting.view import DataTable, View, plain_text
+from profkit.reporting.view import DataTable, ItemList, Section, View, plain_text
 from profkit.reporting.views import night, run
 from profkit.reporting.views.comparison import view as comparison
 from profkit.reporting.views.run_about import Extras
-from profkit.reporting.views.summaries import summary_texts
-from profkit.reporting.views.summaries.parts import SummaryText
+from profkit.reporting.views.summaries import concern_sections
 from tests import documents
 
 
@@ -87,32 +86,42 @@ def run_page(document: RunDocument, extras: Extras | None = None) -> str:
     return page.render(run.view(document, extras=extras))
 
 
-def texts_of(document: RunDocument) -> dict[str, SummaryText]:
+def sections_of(document: RunDocument) -> dict[str, Section]:
     """What is said of each concern of a document, by what follows from it."""
     document = enrich_document(document)
-    document = replace(document, summaries=summarize_document(document))
-    return {text.concern: text for text in summary_texts(document)}
+    return concern_sections(replace(document, summaries=summarize_document(document)))
 
 
-def concern_text(concern: str, *readings: Reading, **changes: object) -> SummaryText:
+def concern_section(concern: str, *readings: Reading, **changes: object) -> Section:
     """What is said of a concern with these readings, of a run that has `changes` beside."""
     document = replace(documents.document(), summaries=(Summary(concern, readings),), **changes)  # type: ignore[arg-type]
-    (text,) = [text for text in summary_texts(document) if text.concern == concern]
-    return text
+    return concern_sections(document)[concern]
 
 
-def table_of(text: SummaryText, title: str) -> DataTable:
+def notes_of(section: Section) -> tuple[str, ...]:
+    """The notes below its tables."""
+    return tuple(
+        plain_text(item) for block in section.blocks if isinstance(block, ItemList) for item in block.items
+    )
+
+
+def tables_of(section: Section) -> tuple[DataTable, ...]:
+    """Its tables."""
+    return tuple(block for block in section.blocks if isinstance(block, DataTable))
+
+
+def table_of(section: Section, title: str) -> DataTable:
     """The table of that title."""
-    (found,) = [one for one in text.tables if one.title == title]
+    (found,) = [table for table in tables_of(section) if table.title == title]
     return found
 
 
-def rows_of(text: SummaryText, title: str) -> list[tuple[str, ...]]:
+def rows_of(section: Section, title: str) -> list[tuple[str, ...]]:
     """The rows of the table of that title, as plain texts."""
-    return [tuple(map(plain_text, row)) for row in table_of(text, title).rows]
+    return [tuple(map(plain_text, row)) for row in table_of(section, title).rows]
 
 
-def cells_of(text: SummaryText, title: str, row: int = 0) -> dict[str, str]:
+def cells_of(section: Section, title: str, row: int = 0) -> dict[str, str]:
     """A row of that table, by the titles of the columns."""
-    titles = [column.title for column in table_of(text, title).columns]
-    return dict(zip(titles, rows_of(text, title)[row], strict=True))
+    titles = [column.title for column in table_of(section, title).columns]
+    return dict(zip(titles, rows_of(section, title)[row], strict=True))

@@ -14,7 +14,7 @@ from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
-from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries import concern_sections
 from tests import gpu_documents as gpu
 from tests.documents import verdict
 from tests.reporting.shown import cells_of, run_markdown, run_text, text_of
@@ -100,7 +100,7 @@ def test_the_first_columns_of_80_say_which_kernel_how_long_and_what_limits_it() 
 
 
 def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
-    (kernels,) = [text for text in summary_texts(DOCUMENTS["run"]) if text.concern == "kernels"]
+    kernels = concern_sections(DOCUMENTS["run"])["kernels"]
     cells = cells_of(kernels, "Kernels by GPU time")
     for width in (60, 80, 120):
         text = run_text(DOCUMENTS["run"], color=False, width=width)

@@ -36,7 +36,7 @@ from profkit.reporting.markdown import escape_markdown, inline_code
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
-from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries import concern_sections
 from tests import documents, schemas
 from tests.documents import reading, verdict
 from tests.reporting.shown import run_markdown, run_text, text_of
@@ -163,7 +163,7 @@ def test_without_details_a_run_is_its_headlines_and_what_went_wrong() -> None:
 
 
 def test_no_headline_repeats_the_name_of_its_concern() -> None:
-    headlines = {text.concern: text.headline for text in summary_texts(judged())}
+    headlines = {concern: section.headline for concern, section in concern_sections(judged()).items()}
     assert headlines["instructions"] == "41.2 M (simulated) and SIMD share 97.0 % (simulated)."
 
 

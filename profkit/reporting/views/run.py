@@ -28,6 +28,7 @@ from profkit.reporting.view import (
     between,
     code,
     joined,
+    plain_text,
     strong,
 )
 from profkit.reporting.views import run_about
@@ -44,7 +45,6 @@ from profkit.reporting.views.run_text import (
     machine_line,
     passes_with_object,
     time_line,
-    title_of,
     unfinished_passes,
 )
 from profkit.reporting.views.run_timeline import timeline_sections
@@ -54,11 +54,10 @@ from profkit.reporting.views.run_verdicts import (
     targets_section,
     verdicts_of_page,
 )
-from profkit.reporting.views.summaries import summary_texts
-from profkit.reporting.views.summaries.parts import SummaryText
+from profkit.reporting.views.summaries import concern_sections
 from profkit.runtime.passes.shown_command import shown_command
 
-Texts = Mapping[str, SummaryText]  # by concern
+Concerns = Mapping[str, Section]  # by name
 NamedTexts = Sequence[tuple[str, Text]]
 
 _STATES = {
@@ -94,11 +93,11 @@ def view(
     if document.failure is not None:
         warning = joined(strong("✗ Failed: ", Status.FAIL), document.failure)
     label, reason = _verdict(document.verdicts)
-    texts = {text.concern: text for text in summary_texts(document)}
-    facts = tuple(_facts(document, texts))
+    concerns = concern_sections(document)
+    facts = tuple(_facts(document, concerns))
     return View(
         (strong(document.name), f" on {document.facts.get('device', document.backend)}{state}"),
-        tuple(filter(None, _blocks(document, texts, folder, extras, verdicts=verdicts))),
+        tuple(filter(None, _blocks(document, concerns, folder, extras, verdicts=verdicts))),
         label,
         (reason,) if reason else (),
         facts=facts,
@@ -110,7 +109,7 @@ def view(
     )
 
 
-def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
+def _facts(document: RunDocument, concerns: Concerns) -> Iterator[tuple[str, Text]]:
     part = _part_text(document)
     if part is not None:
         yield "Took", part
@@ -122,10 +121,10 @@ def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
         readings = [r for s in document.summaries if s.concern == "time" for r in s.readings]
         median = next((r for r in readings if r.metric == "time.median" and r.value is not None), None)
         yield "Time", replace(reading_span(median, line, Style.STRONG), mark="") if median else strong(line)
-    if document.hot_spots and "memory" in texts and part is None:
-        yield "Memory", texts["memory"].headline
-    if "gpu" in texts:
-        yield "GPU", strong(texts["gpu"].headline)
+    if document.hot_spots and "memory" in concerns and part is None:
+        yield "Memory", concerns["memory"].headline
+    if "gpu" in concerns:
+        yield "GPU", strong(plain_text(concerns["gpu"].headline))
     if unfinished := unfinished_passes(document):
         of = len(passes_with_object(document))
         yield "Passes", f"{of - len(unfinished)} of {of} finished; the others are listed below"
@@ -234,7 +233,7 @@ def _why_unknown(verdicts: Sequence[Verdict]) -> Iterator[Text]:
 
 
 def _blocks(
-    document: RunDocument, texts: Texts, folder: Path | None, extras: Extras, *, verdicts: bool
+    document: RunDocument, concerns: Concerns, folder: Path | None, extras: Extras, *, verdicts: bool
 ) -> Iterator[Block | None]:
     """Yield the answer, the numbers of the targets, pictures, then tables; a page has the large tables below the
     pictures.
@@ -245,7 +244,7 @@ def _blocks(
     yield to_do_section(document)
     # Without a device the account is made of the same places.
     places = None if account is not None and document.trace is None else spots_section(document)
-    tables = [table for table in (places, *_gpu_sections(document, texts, kernels)) if table is not None]
+    tables = [table for table in (places, *_gpu_sections(document, concerns, kernels)) if table is not None]
     if account is not None:  # it has what they say, in table table
         tables = [Detail((table,)) for table in tables]
     yield NotOnPage(tuple(tables))
@@ -255,13 +254,13 @@ def _blocks(
     yield roofline_section(document)
     yield memory_section(document)
     yield from flame_section(extras)
-    yield _page_facts(document, texts)
+    yield _page_facts(document, concerns)
     yield account_rows_section(document)
     yield PageOnly(tuple(tables))
     yield from verdicts_of_page(document)
-    yield _all_numbers(texts, placed=bool(document.hot_spots))
-    if (unknown := texts.get("unknown")) is not None:
-        yield Detail((Section(title_of("unknown"), tuple(_summary(unknown)), unknown.headline),))
+    yield _all_numbers(concerns, placed=bool(document.hot_spots))
+    if (unknown := concerns.get("unknown")) is not None:
+        yield Detail((replace(unknown, fold=Fold.OPEN),))
     yield run_about.passes_section(document, extras)
     yield run_about.conditions_section(document)
     masked = shown_command(document.workload.command).masked
@@ -275,9 +274,9 @@ def _blocks(
     yield run_about.cases_of(document)
 
 
-def _page_facts(document: RunDocument, texts: Texts) -> PageOnly | None:
+def _page_facts(document: RunDocument, concerns: Concerns) -> PageOnly | None:
     """Return what was profiled, of a page: every other format has it at its head."""
-    facts = tuple(_facts(document, texts))
+    facts = tuple(_facts(document, concerns))
     below = _facts_below(document, facts)
     rows = tuple(fact for fact in facts if fact[0] in below)
     return PageOnly((Section("What was profiled", (FieldList(rows),), anchor="profiled"),)) if rows else None
@@ -286,38 +285,27 @@ def _page_facts(document: RunDocument, texts: Texts) -> PageOnly | None:
 # ---------------------------------------------------------------- concerns
 
 
-def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Iterator[Block]:
+def _gpu_sections(document: RunDocument, concerns: Concerns, kernels: Sequence[KernelRow]) -> Iterator[Block]:
     """Yield what a reader of a GPU's run looks at first: its kernels or encoders; then its time line."""
     if kernels:
-        top = texts["kernels"]
-        first, *others = _summary(top)
+        top = concerns["kernels"]
+        first, *others = top.blocks
         body = kernel_table(document, kernels, (first, Detail(tuple(others))))
         yield Section("Kernels", (body,), top.headline)
-    for concern in ("encoders", "gpu"):
-        summary = texts.get(concern)
-        if summary is not None:
-            headline = summary.headline if concern != "gpu" else ""  # the head has it
-            inside = tuple(_summary(summary))
-            section = Section(title_of(concern), inside, headline, anchor=f"summary-{concern}")
-            yield section if concern == "encoders" else Detail((section,))
+    if "encoders" in concerns:
+        yield replace(concerns["encoders"], fold=Fold.OPEN, anchor="summary-encoders")
+    if "gpu" in concerns:  # without its headline, which is in the head of the view
+        yield Detail((replace(concerns["gpu"], headline="", fold=Fold.OPEN, anchor="summary-gpu"),))
 
 
-def _all_numbers(texts: Texts, *, placed: bool) -> Section | None:
+def _all_numbers(concerns: Concerns, *, placed: bool) -> Section | None:
     """Return every concern in a line, with its tables and notes; none on a short screen where hot spots are
     `placed`.
     """
     short = () if placed else _IN_SHORT
-    blocks: list[Block] = []
-    for summary in texts.values():
-        if summary.concern not in (*_ABOVE, "unknown"):
-            inside = tuple(_summary(summary))
-            section = Section(title_of(summary.concern), inside, summary.headline, Fold.FOLDED)
-            blocks.append(section if summary.concern in short else Detail((section,)))
-    return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
-
-
-def _summary(summary: SummaryText) -> Iterator[Block]:
-    """Yield its tables and notes."""
-    yield from summary.tables
-    if summary.notes:
-        yield ItemList(summary.notes, brief=_NOTES)
+    blocks = tuple(
+        section if concern in short else Detail((section,))
+        for concern, section in concerns.items()
+        if concern not in (*_ABOVE, "unknown")
+    )
+    return Section("All numbers", blocks, anchor="numbers") if blocks else None

@@ -22,7 +22,7 @@ from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.summarize import summarize_document as summarize
 from tests import metal_documents as metal
-from tests.reporting.shown import texts_of
+from tests.reporting.shown import sections_of
 from tests.spoken import spoken
 
 
@@ -154,7 +154,7 @@ def test_percentages_are_of_the_chips_bandwidth_and_estimates() -> None:
     assert found["bandwidth.gpu"].value == pytest.approx(0.40 * 273e9)
     assert found["bandwidth.gpu.share"].value == pytest.approx(40.0)
     assert found["bandwidth.gpu.share"].quality == "estimated"
-    assert "(estimated)" in texts_of(metal.run(metal.metal(counters=counters)))["bandwidth"].headline
+    assert "(estimated)" in sections_of(metal.run(metal.metal(counters=counters)))["bandwidth"].headline
     unknown = told(metal.run(metal.metal(counters=counters), gpus=()))
     assert unknown["bandwidth.gpu"].value is None
     assert unknown["bandwidth.gpu.share"].value == pytest.approx(40.0)

@@ -9,15 +9,15 @@ import pytest
 from profkit.analysis.summaries.host import time_readings
 from profkit.core.inference import combine_processes
 from profkit.core.types import SampleSet, Timing
-from profkit.reporting.views.summaries.parts import SummaryText
+from profkit.reporting.view import Section
 from tests import documents
-from tests.reporting.shown import concern_text, rows_of
+from tests.reporting.shown import concern_section, notes_of, rows_of
 from tests.spoken import spoken
 
 
-def told(*timings: Timing) -> SummaryText:
+def told(*timings: Timing) -> Section:
     readings = [reading for timing in timings for reading in time_readings(timing)]
-    return concern_text("time", *readings, timings=timings)
+    return concern_section("time", *readings, timings=timings)
 
 
 def values(timing: Timing) -> dict[str, float | None]:
@@ -79,18 +79,18 @@ def test_the_headline_is_one_sentence_with_time_interval_and_samples() -> None:
 )
 def test_what_makes_a_time_doubtful_is_said(change: dict[str, object], says: str) -> None:
     samples = replace(SampleSet(documents.noise(40)), **change)  # type: ignore[arg-type]
-    notes = told(Timing("x", "benchmark", (samples,), 0.01)).notes
+    notes = notes_of(told(Timing("x", "benchmark", (samples,), 0.01)))
     assert any(says in note for note in notes), notes
 
 
 def test_a_quiet_single_process_has_no_remarks() -> None:
     quiet = Timing("x", "benchmark", (SampleSet(documents.noise(200, spread=0.001)),), 0.01)
-    assert told(quiet).notes == ()
+    assert notes_of(told(quiet)) == ()
 
 
 def test_a_report_without_timing_shows_its_own_times() -> None:
     elapsed = documents.reading("time.elapsed", 2.5, "s", quality="measured", tool="perf")
-    summary = concern_text("time", elapsed, timings=())
+    summary = concern_section("time", elapsed, timings=())
     assert summary.headline.startswith("No iteration was timed.")
     assert rows_of(summary, "Times in the report") == [("Time under the tool", "2.50 s")]
 
@@ -106,4 +106,4 @@ def test_on_mps_the_first_use_and_the_wait_are_told() -> None:
     assert "(GPU waited for): 40 samples" in summary.headline
     found = values(mps())
     assert found["time.first"] == 0.25
-    assert not any(word in note for note in summary.notes for word in ("CUDA", "L2", "SM clock"))
+    assert not any(word in note for note in notes_of(summary) for word in ("CUDA", "L2", "SM clock"))

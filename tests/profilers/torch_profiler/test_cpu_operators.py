@@ -11,7 +11,7 @@ from profkit.core.types import Hotspot
 from profkit.profilers.torch_operators import TorchOperators
 from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
-from tests.reporting.shown import texts_of
+from tests.reporting.shown import sections_of, tables_of
 
 TORCH = ROOT / "tests" / "data" / "cuda" / "torch"
 
@@ -55,8 +55,8 @@ def test_own_times_add_up_to_what_the_outermost_calls_took() -> None:
 
 
 def test_the_table_has_time_calls_memory_and_the_shapes_of_the_largest_operators() -> None:
-    summary = texts_of(summarize_report(TORCH / "torch.cpu.json.gz"))["operators"]
-    (table,) = summary.tables
+    summary = sections_of(summarize_report(TORCH / "torch.cpu.json.gz"))["operators"]
+    (table,) = tables_of(summary)
     titles = [column.title for column in table.columns]
     assert titles == [
         "operator", "own", "own time", "with callees", "calls", "own memory", "memory", "shapes",

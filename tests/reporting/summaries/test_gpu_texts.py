@@ -13,11 +13,11 @@ from profkit.backends.cuda import CUDA
 from profkit.core.types import RUN, GpuTrace
 from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import judge_document, targets_for
-from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries import concern_sections
 from tests import gpu_documents as gpu
 from tests.reporting.shown import cells_of as cells
-from tests.reporting.shown import rows_of, table_of
-from tests.reporting.shown import texts_of as summed
+from tests.reporting.shown import notes_of, rows_of, table_of
+from tests.reporting.shown import sections_of as summed
 from tests.spoken import message, spoken
 
 # ---------------------------------------------------------------- concerns
@@ -198,7 +198,7 @@ def test_flops_of_tensor_cores_that_nobody_counted_make_no_roofline() -> None:
     document = replace(gpu.run(), readings=(*gpu.readings(), *flops))
     scopes = {r.scope for r in enrich(document).readings if r.metric == "roofline.share"}
     assert scopes == {gpu.ADD_NCU.scope}
-    assert any("tensor cores are in no counter" in note for note in summed(document)["arithmetic"].notes)
+    assert any("tensor cores are in no counter" in note for note in notes_of(summed(document)["arithmetic"]))
 
 
 def test_stalls_are_shares_of_all_waiting_longest_first_and_explained() -> None:
@@ -210,7 +210,7 @@ def test_stalls_are_shares_of_all_waiting_longest_first_and_explained() -> None:
         "and": "wait 10.0 %",
     }
     assert "60.0 %" in summary.headline
-    assert any(note.startswith("barrier: the other warps") for note in summary.notes)
+    assert any(note.startswith("barrier: the other warps") for note in notes_of(summary))
 
 
 # ---------------------------------------------------------------- what is not known, and what it cost
@@ -228,7 +228,7 @@ def test_counters_that_nobody_asked_for_are_one_line_however_their_lack_was_word
         *readings,
         gpu.told(gpu.GEMM, "occupancy.achieved", None, reason="NaN in the report", code=None),
     )
-    notes = summed(gpu.report(readings=readings, trace=gpu.counted()))["unknown"].notes
+    notes = notes_of(summed(gpu.report(readings=readings, trace=gpu.counted()))["unknown"])
     titles = "Memory coalescing, Tensor core utilization, L2 cache misses"
     assert notes[0].startswith(f"{titles}: unavailable, not collected (ncu --set full")
     assert notes[1] == "Achieved occupancy: unavailable, NaN in the report"
@@ -239,8 +239,8 @@ def test_a_doubt_is_told_and_marks_the_number() -> None:
         replace(r, doubt=message("more than it can be")) if r.metric == "bandwidth.dram" else r
         for r in gpu.readings()
     )
-    found = {s.concern: s for s in summary_texts(gpu.report(trace=gpu.counted(), readings=doubted))}
-    assert "Contradicted: DRAM bandwidth: more than it can be." in found["unknown"].notes
+    found = concern_sections(gpu.report(trace=gpu.counted(), readings=doubted))
+    assert "Contradicted: DRAM bandwidth: more than it can be." in notes_of(found["unknown"])
     assert cells(found["kernels"], "Kernels by GPU time", 0)["DRAM rate"] == "1.30 TB/s"
     assert table_of(found["kernels"], "Kernels by GPU time").rows[0][8].mark == "doubted"  # type: ignore[union-attr]
 
@@ -248,20 +248,20 @@ def test_a_doubt_is_told_and_marks_the_number() -> None:
 # ---------------------------------------------------------------- the time of an iteration
 
 
-def notes_of(**changes: object) -> str:
+def time_notes(**changes: object) -> str:
     document = gpu.run()
     timing = document.timings[0]
     process = replace(timing.processes[0], **changes)  # type: ignore[arg-type]
     document = replace(document, timings=(replace(timing, processes=(process,)),))
-    return " ".join(summed(document)["time"].notes)
+    return " ".join(notes_of(summed(document)["time"]))
 
 
 def test_a_time_says_warm_clocks_and_throttling() -> None:
-    assert "what the iteration before left (warm)" in notes_of()
-    assert "SM clock 1.97 GHz" in notes_of()
-    assert "between 1.20 GHz and 1.98 GHz" in notes_of(clocks=(1.2e9, 1.98e9))
-    assert "3 samples of 63 (4.8 %) thrown away: the device slowed itself down (power cap)" in notes_of()
-    assert "slowed itself down all the time (power cap)" in notes_of(throttled=0)
+    assert "what the iteration before left (warm)" in time_notes()
+    assert "SM clock 1.97 GHz" in time_notes()
+    assert "between 1.20 GHz and 1.98 GHz" in time_notes(clocks=(1.2e9, 1.98e9))
+    assert "3 samples of 63 (4.8 %) thrown away: the device slowed itself down (power cap)" in time_notes()
+    assert "slowed itself down all the time (power cap)" in time_notes(throttled=0)
 
 
 def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:

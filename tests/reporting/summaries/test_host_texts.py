@@ -24,31 +24,30 @@ from profkit.profilers.stacks import read_stacks
 from tests import documents
 from tests.conftest import ROOT
 from tests.documents import reading
-from tests.reporting.shown import concern_text, rows_of, texts_of
+from tests.reporting.shown import concern_section, notes_of, rows_of, sections_of, tables_of
 
 
 def test_counters_have_their_values_in_the_headline_with_how_they_are_known() -> None:
     rates = [reading(f"cache.l{level}.miss_rate", value) for level, value in ((1, 9.0), (2, 10.3), (3, 0.09))]
-    summary = concern_text("cache", *rates)
+    summary = concern_section("cache", *rates)
     first = "L1 data cache misses 9.0 % (simulated), L2 cache misses 10.3 % (simulated)"
     assert summary.headline == f"{first} and L3 cache misses 0.09 % (simulated)."
-    assert any("no prefetcher" in note for note in summary.notes)
-    measured = concern_text("cache", reading("cache.l1.miss_rate", 3.0, quality="measured"))
-    assert (measured.notes, measured.headline) == ((), "L1 data cache misses 3.0 %.")
+    assert any("no prefetcher" in note for note in notes_of(summary))
+    measured = concern_section("cache", reading("cache.l1.miss_rate", 3.0, quality="measured"))
+    assert (notes_of(measured), measured.headline) == ((), "L1 data cache misses 3.0 %.")
 
 
 def test_where_nothing_was_counted_the_reason_and_the_fix_are_said() -> None:
     blind = reading("cache.l1.miss_rate", None, reason="no PMU", fix="apt install valgrind")
-    summary = concern_text("cache", blind)
+    summary = concern_section("cache", blind)
     assert summary.headline == "How well the caches serve is not known: no PMU."
-    assert summary.notes == ("L1 data cache misses: unavailable, no PMU (apt install valgrind)",)
-    assert summary.readings == (blind,)
+    assert notes_of(summary) == ("L1 data cache misses: unavailable, no PMU (apt install valgrind)",)
 
 
 def test_functions_are_told_with_their_share_of_misses() -> None:
-    summary = texts_of(documents.document())["functions"]
+    summary = sections_of(documents.document())["functions"]
     assert rows_of(summary, "Functions by share of all")[0][1:] == ("83.3 %", "73.3 %")
-    assert "functions" not in texts_of(replace(documents.document(), profiles=documents.profiles()[:1]))
+    assert "functions" not in sections_of(replace(documents.document(), profiles=documents.profiles()[:1]))
 
 
 # ---------------------------------------------------------------- Python and samples
@@ -66,7 +65,7 @@ def python_profiles() -> list[Profile]:
 def test_import_time_stands_apart_from_python_time() -> None:
     known = python_readings(python_profiles())
     assert {r.metric: r.value for r in known} == {"time.python": 2.5, "time.import": 1.5}
-    summary = concern_text("python", *known, profiles=tuple(python_profiles()))
+    summary = concern_section("python", *known, profiles=tuple(python_profiles()))
     assert summary.headline == "work bench.py:7 takes 50.0 % of 4.00 s; imports take 1.50 s."
     assert rows_of(summary, "Python functions by own time")[0] == (
         "work bench.py:7",
@@ -102,7 +101,7 @@ def test_a_cprofile_file_has_the_twenty_functions_that_pstats_prints_in_its_orde
     profiler.dump_stats(file)
     stats = pstats.Stats(str(file)).sort_stats(key)
     report = read_cprofile(file)
-    summary = concern_text("python", *python_readings(report.profiles), profiles=report.profiles)
+    summary = concern_section("python", *python_readings(report.profiles), profiles=report.profiles)
     rows = rows_of(summary, f"Python functions by {title} time")
     listed = stats.fcn_list[:20]  # type: ignore[attr-defined]
     assert len(rows) == min(20, len(stats.stats))  # type: ignore[attr-defined]
@@ -122,9 +121,9 @@ def test_a_cprofile_file_has_the_twenty_functions_that_pstats_prints_in_its_orde
 
 def test_a_sampled_function_stands_at_its_hottest_line() -> None:
     profiles = read_stacks(ROOT / "tests" / "data" / "stacks" / "pool.jsonl").profiles
-    summary = concern_text("python", reading("time.python", 1.0, "s"), profiles=profiles)
+    summary = concern_section("python", reading("time.python", 1.0, "s"), profiles=profiles)
     assert summary.headline.startswith("collatz collatz.py:9 takes 49")
-    functions, imports, threads = summary.tables
+    functions, imports, threads = tables_of(summary)
     assert functions.rows[0][0] == "collatz collatz.py:9"
     assert imports.rows[0][0] == "multiprocessing"
     assert threads.title == "Python threads"
@@ -156,10 +155,10 @@ def test_growth_is_what_is_certain_of_it(growth: MemoryGrowth, value: float | No
     peak, grown = allocation_readings(found)
     assert (peak.value, peak.unit) == (float(3 << 20), "B")
     assert grown.value == value
-    text = concern_text("memory", peak, grown, allocations=found)
+    text = concern_section("memory", peak, grown, allocations=found)
     assert text.headline == f"Python holds 3.00 MiB at most; {says}."
     held = [*(["Lines that grow"] if growth.leak else []), "Lines that hold most"]
-    assert [table.title for table in text.tables] == held
+    assert [table.title for table in tables_of(text)] == held
 
 
 def test_the_peak_of_a_part_of_the_run_is_at_least_that_and_stands_beside_the_resident_memory() -> None:
@@ -168,7 +167,7 @@ def test_the_peak_of_a_part_of_the_run_is_at_least_that_and_stands_beside_the_re
     peak, grown = allocation_readings(found)
     assert peak.doubt == early
     resident = reading("memory.rss_peak", float(200 << 20), "B", quality="measured")
-    text = concern_text("memory", resident, peak, grown, allocations=found)
+    text = concern_section("memory", resident, peak, grown, allocations=found)
     assert text.headline == (
         "Peak resident memory 200 MiB; Python holds at least 3.00 MiB; no leak in 50 iterations."
     )
@@ -181,7 +180,7 @@ def test_a_thread_ran_for_no_more_than_the_time_in_which_it_was_there() -> None:
     lines = tuple(CodeLine("work", "/app.py", at, seconds) for at, seconds in ((3, 6.0), (5, 4.0)))
     work = Hotspot("work", 10.0, 10.0, file="/app.py", line=3, lines=lines)
     functions = Profile("Python functions", "s", 10.0, (work,), "sampled-functions")
-    text = concern_text("python", reading("time.import", 0.1, "s"), profiles=(functions, profile))
+    text = concern_section("python", reading("time.import", 0.1, "s"), profiles=(functions, profile))
     assert rows_of(text, "Python threads") == [
         ("MainThread", "90.0 %", "98.9 %"),
         ("worker", "10.0 %", "1.7 %"),

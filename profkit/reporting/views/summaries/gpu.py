@@ -6,18 +6,17 @@ from collections.abc import Iterator
 
 from profkit.analysis.summaries.gpu import has_only_copies, lacks_timeline
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.core.types import GpuTrace, Transfer
-from profkit.reporting.view import DataTable
+from profkit.core.types import GpuTrace, RunDocument, Transfer
+from profkit.reporting.view import DataTable, Section
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
-    ConcernFacts,
-    SummaryText,
     absence_notes,
+    concern_section,
     named_table,
+    readings_of,
     share_text,
-    summary_text,
     timeline_table,
-    unknown_text,
+    unknown_section,
 )
 
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
@@ -26,20 +25,20 @@ _MIN_WAIT = 0.1  # of the time: a wait that the headline tells
 _MAX_ROWS = 6  # ranges and calls in a table: the largest are what anybody looks for
 
 
-def gpu_text(facts: ConcernFacts) -> SummaryText | None:
+def gpu_section(document: RunDocument) -> Section | None:
     """Return how busy the devices were and what the rest was; launches, copies, ranges, the host's calls."""
-    trace = facts.document.trace
+    trace, readings = document.trace, readings_of(document, "gpu")
     if trace is None or (lacks_timeline(trace) and not trace.transfers and not trace.api):
-        is_run = facts.document.plan is not None or facts.document.passes
-        return unknown_text("gpu", "Where the GPU's time goes is", facts.readings) if is_run else None
+        is_run = document.plan is not None or document.passes
+        return unknown_section("gpu", "Where the GPU's time goes is", readings) if is_run else None
     tables = [
-        timeline_table(facts.readings, _further_times(trace)),
+        timeline_table(readings, _further_times(trace)),
         _copies_table(trace),
         _range_table(trace),
         _call_table(trace),
     ]
-    notes = (*_notes(trace), *absence_notes(facts.readings))
-    return summary_text("gpu", _headline(trace), facts.readings, tables, notes)
+    notes = (*_notes(trace), *absence_notes(readings))
+    return concern_section("gpu", _headline(trace), tables, notes)
 
 
 def _headline(trace: GpuTrace) -> str:

@@ -7,22 +7,21 @@ from dataclasses import replace
 
 from profkit.analysis.summaries.host import counted_profile, is_sampled
 from profkit.core.formatting import format_quantity, plural, shorten
-from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind
+from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind, RunDocument
 from profkit.reporting.facts import fact_text, word_of
-from profkit.reporting.view import DataTable
+from profkit.reporting.view import DataTable, Section
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
     TOP_ROWS,
-    ConcernFacts,
-    SummaryText,
     absence_notes,
+    concern_section,
     function_place,
     named_table,
+    readings_of,
+    readings_section,
     readings_table,
-    readings_text,
     share_text,
-    summary_text,
-    unknown_text,
+    unknown_section,
 )
 
 _OPERATOR = 32  # characters of an operator's name
@@ -44,40 +43,43 @@ _BY_SAMPLES = (
 )
 
 
-def python_text(facts: ConcernFacts) -> SummaryText | None:
+def python_section(document: RunDocument) -> Section | None:
     """Return functions, lines, imports and threads by sampled stacks, else by cProfile; else why nothing is known."""
-    kinds = {profile.kind for profile in facts.document.profiles}
+    kinds = {profile.kind for profile in document.profiles}
     if "sampled-functions" in kinds:
         shown: tuple[ProfileKind, ...] = (
             "sampled-functions",
             "sampled-imports",
             "sampled-threads",
         )
-        return _profiles_text("python", "Where Python's time goes", facts, shown, _BY_SAMPLES)
-    return _profiles_text("python", "Where Python's time goes", facts, ("own-time", "imports"), _BY_CPROFILE)
+        return _profiles_section("python", "Where Python's time goes", document, shown, _BY_SAMPLES)
+    return _profiles_section(
+        "python", "Where Python's time goes", document, ("own-time", "imports"), _BY_CPROFILE
+    )
 
 
-def trace_text(facts: ConcernFacts) -> SummaryText | None:
+def trace_section(document: RunDocument) -> Section | None:
     """Return the hottest functions and libraries; None if nothing was sampled and no reason is known."""
-    kinds = {profile.kind for profile in facts.document.profiles}
+    kinds = {profile.kind for profile in document.profiles}
     what = "Where time goes in native code"
     # Python's own summary has its functions, of all processes.
     python: tuple[ProfileKind, ...] = () if "sampled-functions" in kinds else ("python-functions",)
-    sampled = next((p for p in facts.document.profiles if is_sampled(p) and p.unit == "samples"), None)
+    sampled = next((p for p in document.profiles if is_sampled(p) and p.unit == "samples"), None)
     few = ""
     if sampled is not None and sampled.total < _ENOUGH_SAMPLES:
         few = f"Only {sampled.total:.0f} samples: shares are rough. A longer region gives more."
-    return _profiles_text("trace", what, facts, ("functions", *python, "libraries"), few)
+    return _profiles_section("trace", what, document, ("functions", *python, "libraries"), few)
 
 
-def _profiles_text(
-    concern: str, what: str, facts: ConcernFacts, kinds: Sequence[ProfileKind], note: str = ""
-) -> SummaryText | None:
+def _profiles_section(
+    concern: str, what: str, document: RunDocument, kinds: Sequence[ProfileKind], note: str = ""
+) -> Section | None:
     """Return the profiles of these kinds, a table each; the first one's largest as the headline."""
-    by_kind = {profile.kind: profile for profile in facts.document.profiles}
+    by_kind = {profile.kind: profile for profile in document.profiles}
     known = [by_kind[kind] for kind in kinds if kind in by_kind]
     if not known:
-        return unknown_text(concern, f"{what} is", facts.readings) if facts.readings else None
+        readings = readings_of(document, concern)
+        return unknown_section(concern, f"{what} is", readings) if readings else None
     tables = [table for profile in known for table in _profile_tables(profile)]
     first = known[0]
     headline = f"{word_of('profile', first.kind or '')}: none ran for as long as a sample."
@@ -88,7 +90,7 @@ def _profiles_text(
     imports = next((p for p in known if p.kind in ("imports", "sampled-imports")), None)
     if imports is not None:
         headline = f"{headline[:-1]}; imports take {format_quantity(imports.total, imports.unit)}."
-    return summary_text(concern, headline, facts.readings, tables, (note,) if note else ())
+    return concern_section(concern, headline, tables, (note,) if note else ())
 
 
 def _place(spot: Hotspot, profile: Profile) -> str:
@@ -140,9 +142,9 @@ def _pstats_table(profile: Profile, *, cumulative: bool) -> DataTable:
     return named_table(title, columns, rows, f"of {format_quantity(profile.total, profile.unit)}")
 
 
-def operators_text(facts: ConcernFacts) -> SummaryText | None:
+def operators_section(document: RunDocument) -> Section | None:
     """Return torch's operators on the CPU, as `key_averages().table()` has them; None where no trace held any."""
-    profile = next((p for p in facts.document.profiles if p.kind == "operators"), None)
+    profile = next((p for p in document.profiles if p.kind == "operators"), None)
     if profile is None or not profile.hotspots:
         return None
     rows = [
@@ -165,7 +167,7 @@ def operators_text(facts: ConcernFacts) -> SummaryText | None:
     headline = (
         f"{top.function} takes {share_text(top.own, profile.total)} of {format_quantity(profile.total, 's')}."
     )
-    return summary_text("operators", headline, (), (table,))
+    return concern_section("operators", headline, (table,))
 
 
 def _signed_bytes(size: float) -> str:
@@ -218,9 +220,9 @@ def _of_its_time(thread: Hotspot) -> str:
     return share_text(min(thread.own, thread.total), thread.total) if thread.total is not None else NOTHING
 
 
-def functions_text(facts: ConcernFacts) -> SummaryText | None:
+def functions_section(document: RunDocument) -> Section | None:
     """Return the hottest functions and lines by instructions, misses and FLOPs; None without counters."""
-    profile = counted_profile(facts.document.profiles)
+    profile = counted_profile(document.profiles)
     if profile is None:
         return None
     columns = {
@@ -230,7 +232,7 @@ def functions_text(facts: ConcernFacts) -> SummaryText | None:
         "FLOPs": ("FLOP",),
     }
     totals = {t: sum(_counted(spot, names) for spot in profile.hotspots) for t, names in columns.items()}
-    lines = next((counted for counted in facts.document.profiles if counted.kind == "counted-lines"), None)
+    lines = next((counted for counted in document.profiles if counted.kind == "counted-lines"), None)
     tables = [
         named_table(
             f"{what.capitalize()}s by share of all",
@@ -250,7 +252,7 @@ def functions_text(facts: ConcernFacts) -> SummaryText | None:
     share = share_text(_counted(top, ("Ir",)), totals["instructions"])
     total = format_quantity(totals["instructions"], "count")
     headline = f"{function_place(top)} executes {share} of {total} instructions (simulated)."
-    return summary_text("functions", headline, (), tables)
+    return concern_section("functions", headline, tables)
 
 
 def _counted(spot: Hotspot, names: Sequence[str]) -> float:
@@ -268,18 +270,19 @@ _OF_PROCESS = (
 )
 
 
-def memory_text(facts: ConcernFacts) -> SummaryText:
+def memory_section(document: RunDocument) -> Section:
     """Return resident memory, and Python's from tracemalloc: peak, leaks, and the lines that hold and grow most."""
-    known = {r.metric: r for r in reversed(facts.readings)}
-    of_process = [r for r in facts.readings if r.metric in _OF_PROCESS]
-    found = facts.document.allocations
+    readings = readings_of(document, "memory")
+    known = {r.metric: r for r in reversed(readings)}
+    of_process = [r for r in readings if r.metric in _OF_PROCESS]
+    found = document.allocations
     if found is None:
-        others = [r for r in facts.readings if r.metric.startswith("memory.python")]
+        others = [r for r in readings if r.metric.startswith("memory.python")]
         unknown = [
             r for r in others if r.reason is None or r.reason.code not in ("not-python", "not-in-report")
         ]
         shown = (*of_process, *(unknown if of_process else others))
-        return readings_text("memory", "Memory of the process", shown, what="What the process holds")
+        return readings_section("memory", "Memory of the process", shown, what="What the process holds")
     growth = found.growth
     grows = known.get("memory.python_growth")
     leak = f"no leak in {plural(growth.iterations, 'iteration')}"
@@ -299,12 +302,11 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
     resident = next((r for r in of_process if r.metric == "memory.rss_peak" and r.value is not None), None)
     beside = f"Peak resident memory {format_quantity(resident.value, 'B')}; " if resident is not None else ""
     headline = f"{beside}Python holds {most}; {leak}."
-    return summary_text(
+    return concern_section(
         "memory",
         headline,
-        facts.readings,
         tables,
-        (*map(fact_text, found.notes), *absence_notes(facts.readings)),
+        (*map(fact_text, found.notes), *absence_notes(readings)),
     )
 
 

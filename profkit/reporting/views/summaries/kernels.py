@@ -38,14 +38,13 @@ from profkit.core.types import (
 from profkit.reporting.columns import CellValue, Column, data_table
 from profkit.reporting.facts import fact_text, note_text
 from profkit.reporting.plain_text import reading_span
-from profkit.reporting.view import DataTable, Text, plain_text
+from profkit.reporting.view import DataTable, Section, Text, plain_text
 from profkit.reporting.views.summaries.parts import (
     TOP_ROWS,
-    ConcernFacts,
-    SummaryText,
     absence_notes,
+    concern_section,
     first_reason,
-    summary_text,
+    readings_of,
 )
 
 KernelColumn = Column[KernelRow]
@@ -55,21 +54,21 @@ _LONG = 60  # characters of an operation with its shapes
 # ---------------------------------------------------------------- all kernels
 
 
-def kernels_text(facts: ConcernFacts) -> SummaryText | None:
+def kernels_section(document: RunDocument, rows: Sequence[KernelRow]) -> Section | None:
     """Return every kernel with its share of the GPU time, what limits it, and what decides most targets."""
-    if not facts.rows:
+    if not rows:
         return None
-    top = facts.rows[0]
-    headline = f"{plural(len(facts.rows), 'launch configuration')}; {top.label}"
+    top = rows[0]
+    headline = f"{plural(len(rows), 'launch configuration')}; {top.label}"
     if top.share is not None:
         headline += f" takes {format_percent(100 * top.share)} % of the kernel time"
     if top.bound is not None and top.bound.bound != "unknown":
         headline += f", limited by {_bottleneck_text(top.bound)}"
     tables = [
-        _table("Kernels by GPU time", facts.rows, kernel_columns(facts.document)),
-        _table("What launched them", facts.rows, (_NAME, *_ORIGIN)),
+        _table("Kernels by GPU time", rows, kernel_columns(document)),
+        _table("What launched them", rows, (_NAME, *_ORIGIN)),
     ]
-    return summary_text("kernels", f"{headline}.", (), tables)
+    return concern_section("kernels", f"{headline}.", tables)
 
 
 def _table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelColumn]) -> DataTable:
@@ -281,26 +280,26 @@ _CACHES = {
 }
 
 
-def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
+def counted_section(concern: str, document: RunDocument, rows: Sequence[KernelRow]) -> Section:
     """Return what was counted of kernels: a table, and the first numbers of the largest kernel that has some."""
-    spec, rows = _counted()[concern], facts.rows
+    spec = _counted()[concern]
     tables = [_table(spec.title, rows, (_NAME, *spec.columns))]
     notes: list[str] = []
     if concern == "arithmetic":
         notes += _arithmetic_notes(rows)
     if concern == "cache" and tables[0].rows:
-        notes += filter(None, [_CACHES.get(facts.document.facts.get("cache control", ""))])
+        notes += filter(None, [_CACHES.get(document.facts.get("cache control", ""))])
     if concern == "stalls":
         named = {name for row in rows[:5] for name, _ in longest_stalls(row.values)[:3]}
         notes += [f"{word}: {stall.means}." for word, stall in stalls().items() if word in named]
-    headline = f"{spec.what} not known: {first_reason(facts.readings)}."
+    headline = f"{spec.what} not known: {first_reason(readings_of(document, concern))}."
     for row in rows:
         known = [f"{c.title} {plain_text(c.cell(row))}" for c in spec.columns if _is_known(c, row)]
         if known:
             share = f" ({format_percent(100 * row.share)} % of the GPU time)" if row.share is not None else ""
             headline = f"{row.brief}{share}: {', '.join(known[:3])}."
             break
-    return summary_text(concern, headline, facts.readings, tables, notes)
+    return concern_section(concern, headline, tables, notes)
 
 
 def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
@@ -319,12 +318,12 @@ def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
 _RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
 
 
-def unknown_kernels_text(facts: ConcernFacts) -> SummaryText | None:
+def unknown_kernels_section(document: RunDocument, rows: Sequence[KernelRow]) -> Section | None:
     """Return unavailable readings of kernels by their reason, then the doubtful ones; None without any."""
-    document = facts.document
+    document = document
     lines = backend_named(document.backend).tool_lines
     collect = "--depth full" if document.plan is not None else lines.count_all
-    counted = [reading for row in facts.rows for reading in row.readings.values()]
+    counted = [reading for row in rows for reading in row.readings.values()]
     known = {reading.metric for reading in counted if reading.value is not None}
     missing = [
         replace(reading, reason=Fact("not-collected"), fix=reading.fix or collect)
@@ -335,9 +334,9 @@ def unknown_kernels_text(facts: ConcernFacts) -> SummaryText | None:
     ]
     doubts = dict.fromkeys(f"{metric(r.metric).title}: {fact_text(r.doubt)}" for r in counted if r.doubt)
     notes = [*absence_notes(missing), *(f"Contradicted: {doubt}." for doubt in doubts)]
-    if document.plan is None and facts.rows and not counted:
+    if document.plan is None and rows and not counted:
         what = "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel"
         notes.append(f"{what}: a trace has times and no counters ({lines.count}).")
     if document.plan is None and document.trace is not None and lacks_timeline(document.trace):
         notes.append(f"How busy the GPU was: the report has no timeline (trace it: {lines.trace}).")
-    return summary_text("unknown", "What this report cannot tell.", (), (), notes) if notes else None
+    return concern_section("unknown", "What this report cannot tell.", (), notes) if notes else None

@@ -22,25 +22,25 @@ from profkit.core.types import (
     MetalTrace,
     MetalWork,
     Reading,
+    RunDocument,
     Source,
 )
 from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.plain_text import reading_span
-from profkit.reporting.view import DataTable, Text
+from profkit.reporting.view import DataTable, Section, Text
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
     TOP_ROWS,
-    ConcernFacts,
-    SummaryText,
     absence_notes,
+    concern_section,
     doubt_notes,
     named_table,
-    readings_text,
+    readings_of,
+    readings_section,
     remarks,
     share_text,
-    summary_text,
     timeline_table,
-    unknown_text,
+    unknown_section,
 )
 
 _LARGE = 10.0  # % of the window: below, naming the largest part of the idle time explains nothing
@@ -50,12 +50,12 @@ _MAX_COUNTERS = 40  # in a table: an M1 has 32 counters, later chips 86 and more
 # ---------------------------------------------------------------- time
 
 
-def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
+def metal_gpu_section(document: RunDocument) -> Section:
     """Return how busy the GPU was for the process and for all, and what it waited for."""
-    metal = facts.document.metal
+    metal, readings = document.metal, readings_of(document, "gpu")
     if metal is None:
-        return unknown_text("gpu", "Where the GPU's time goes is", facts.readings)
-    notes = doubt_notes(facts.readings)
+        return unknown_section("gpu", "Where the GPU's time goes is", readings)
+    notes = doubt_notes(readings)
     if metal.marked:
         notes.append("Only what happened in the marked region is counted.")
     elif metal.process_busy:
@@ -63,9 +63,9 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
             "No region is marked: all that the process had on the GPU counts, warm-up and first-use compiling"
             " included (profkit.region marks what counts)."
         )
-    notes += absence_notes(facts.readings)
-    timeline = timeline_table(facts.readings, _further_times(metal))
-    return summary_text("gpu", _gpu_headline(metal), facts.readings, [timeline], notes)
+    notes += absence_notes(readings)
+    timeline = timeline_table(readings, _further_times(metal))
+    return concern_section("gpu", _gpu_headline(metal), [timeline], notes)
 
 
 def _gpu_headline(metal: MetalTrace) -> str:
@@ -102,24 +102,24 @@ def _further_times(metal: MetalTrace) -> Iterator[tuple[str, float | None]]:
 # ---------------------------------------------------------------- encoders and shaders
 
 
-def encoders_text(facts: ConcernFacts) -> SummaryText | None:
+def encoders_section(document: RunDocument) -> Section | None:
     """Time by encoder label; None where the process had nothing on the GPU."""
-    metal = facts.document.metal
+    metal = document.metal
     if metal is None or not metal.encoders:
         return None
     pieces = plural(sum(work.count for work in metal.encoders), "encoder")
     headline, table = _by_time("encoder", metal.encoders)
-    return summary_text("encoders", f"{headline} in {pieces}.", (), [table], ())
+    return concern_section("encoders", f"{headline} in {pieces}.", [table])
 
 
-def shaders_text(facts: ConcernFacts) -> SummaryText | None:
+def shaders_section(document: RunDocument) -> Section | None:
     """Time by shader; else the names of those that were compiled, and why no time is known."""
-    metal = facts.document.metal
+    metal = document.metal
     if metal is None or not metal.encoders:
         return None
     if metal.shaders:
         headline, table = _by_time("shader", metal.shaders)
-        return summary_text("shaders", f"{headline}.", (), [table], ())
+        return concern_section("shaders", f"{headline}.", [table])
     reason, fix = explain_absence(metal, (SHADERS,), Fact("no-shader-times"))
     names = metal.shader_names
     compiled = f"{plural(len(names), 'shader')} compiled for the process. " if names else ""
@@ -128,7 +128,7 @@ def shaders_text(facts: ConcernFacts) -> SummaryText | None:
     note = f"and {left} further ones in run.json" if left > 0 else ""
     table = named_table("Shaders, in the order in which they were compiled", ("shader",), rows, note)
     headline = f"{compiled}Time by shader is not known: {fact_text(reason)}."
-    return summary_text("shaders", headline, (), [table], (f"To have it: {fix}",) if fix else ())
+    return concern_section("shaders", headline, [table], (f"To have it: {fix}",) if fix else ())
 
 
 def _by_time(kind: str, works: Sequence[MetalWork]) -> tuple[str, DataTable]:
@@ -163,17 +163,17 @@ def _by_time(kind: str, works: Sequence[MetalWork]) -> tuple[str, DataTable]:
 # ---------------------------------------------------------------- counters
 
 
-def metal_values_text(concern: str, facts: ConcernFacts) -> SummaryText:
+def metal_values_section(concern: str, document: RunDocument) -> Section:
     """Return how full the GPU was and how near to its limits, or what it moved."""
-    metal, readings = facts.document.metal, list(facts.readings)
+    metal, readings = document.metal, list(readings_of(document, concern))
     title, what = _TITLES[concern]
     if metal is None:
-        return readings_text(concern, title, readings, what=what)
+        return readings_section(concern, title, readings, what=what)
     wanted = ("bandwidth.gpu", "bandwidth.gpu.share")
     if concern == "bandwidth":
         readings = [r for r in readings if r.value is not None or r.metric in wanted]
     notes, tables = remarks(readings), []
-    chip = chip_specification(facts.document, metal)
+    chip = chip_specification(document, metal)
     if concern == "occupancy" and metal.counters:
         tables = [_counter_table(metal)]
         notes.append(
@@ -181,7 +181,7 @@ def metal_values_text(concern: str, facts: ConcernFacts) -> SummaryText:
         )
     elif concern == "bandwidth" and chip.bandwidth is not None:
         notes.append(f"Specification of {chip.name}: {format_quantity(chip.bandwidth, 'B/s')}.")
-    return readings_text(concern, title, readings, tables, notes, what)
+    return readings_section(concern, title, readings, tables, notes, what)
 
 
 # Of each concern the title of its table, and what the headline calls it where it is not known.

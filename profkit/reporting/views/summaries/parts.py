@@ -1,72 +1,53 @@
-"""What a concern in words is made of: a headline, tables, notes; and the tables that several concerns have."""
+"""Parts of the sections of concerns: a headline, tables, notes; and the tables that several concerns have."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from profkit.analysis.function_names import name_in_file
-from profkit.analysis.metrics.catalogue import title_of
-from profkit.analysis.summaries.kernels import KernelRow
+from profkit.analysis.metrics.catalogue import title_of as metric_title
 from profkit.core.formatting import cut_right, format_percent, format_quantity, joined
 from profkit.core.types import Hotspot, Reading, RunDocument
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span
-from profkit.reporting.view import DataTable, TableColumn, Text, plain_text
+from profkit.reporting.view import Block, DataTable, Fold, ItemList, Section, TableColumn, Text, plain_text
+from profkit.reporting.views.run_text import title_of
 
 NAME_WIDTH = 44  # what an 80-column terminal leaves a name beside three columns of numbers
 TOP_ROWS = 10  # of a table: more than anybody works on at once; the rest stands in run.json
 NOTHING = "-"
+_NOTES = 4  # on a short screen
 
 
-@dataclass(frozen=True)
-class ConcernFacts:
-    """What the words on one concern are made of: the document, the concern's readings, and all kernels."""
-
-    document: RunDocument
-    readings: tuple[Reading, ...]
-    rows: tuple[KernelRow, ...]
+def readings_of(document: RunDocument, concern: str) -> tuple[Reading, ...]:
+    """Return the readings of a concern; none if the document has no summary of it."""
+    return next((summary.readings for summary in document.summaries if summary.concern == concern), ())
 
 
-@dataclass(frozen=True)
-class SummaryText:
-    """A concern in words."""
-
-    concern: str
-    headline: str
-    readings: tuple[Reading, ...] = ()
-    tables: tuple[DataTable, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether it says no more than that something is not known."""
-        return not self.tables and all(reading.value is None for reading in self.readings)
-
-
-def summary_text(
+def concern_section(
     concern: str,
     headline: str,
-    readings: Sequence[Reading] = (),
     tables: Sequence[DataTable | None] = (),
     notes: Sequence[str] = (),
-) -> SummaryText:
-    """Return the text with those tables that have rows."""
-    shown = tuple(table for table in tables if table is not None and table.rows)
-    return SummaryText(concern, headline, tuple(readings), shown, tuple(notes))
+) -> Section:
+    """Return the section of a concern: its tables that have rows, then its notes."""
+    blocks: list[Block] = [table for table in tables if table is not None and table.rows]
+    if notes:
+        blocks.append(ItemList(tuple(notes), brief=_NOTES))
+    return Section(title_of(concern), tuple(blocks), headline, Fold.FOLDED)
 
 
-def readings_text(
+def readings_section(
     concern: str,
     title: str,
     readings: Sequence[Reading],
     tables: Sequence[DataTable | None] = (),
     notes: Sequence[str] = (),
     what: str = "",
-) -> SummaryText:
-    """Return a concern that is its readings: the first of them as the headline, and why others are not there.
+) -> Section:
+    """Return a concern that consists of its readings: the first of them as the headline, and why others are missing.
 
-    `what` is how the headline calls it where none is.
+    `title` is that of their table. `what` is the subject of the headline if no value is known.
     """
     known = [r for r in readings if r.value is not None][:3]
     headline = f"{joined([_reading_text(reading, concern) for reading in known])}."
@@ -74,12 +55,12 @@ def readings_text(
         headline = f"{what or title} is not known: {first_reason(readings)}."
     doubts = doubt_notes(readings)
     shown = (readings_table(title, readings), *tables)
-    return summary_text(concern, headline, readings, shown, (*notes, *doubts, *absence_notes(readings)))
+    return concern_section(concern, headline, shown, (*notes, *doubts, *absence_notes(readings)))
 
 
 def _reading_text(reading: Reading, concern: str) -> str:
     """Return `L1 data cache misses 9.0 % (simulated)`; without its title where the concern is called so."""
-    title = title_of(reading.metric)
+    title = metric_title(reading.metric)
     name = "" if title.lower() == concern else f"{title} "
     quality = f" ({reading.quality})" if reading.quality != "measured" else ""
     return f"{name}{format_quantity(reading.value, reading.unit)}{quality}"
@@ -87,7 +68,7 @@ def _reading_text(reading: Reading, concern: str) -> str:
 
 def readings_table(title: str, readings: Sequence[Reading], note: str = "") -> DataTable | None:
     """Return one row for each reading with a value, which leads to its source."""
-    rows = [(title_of(r.metric), reading_span(r)) for r in readings if r.value is not None]
+    rows = [(metric_title(r.metric), reading_span(r)) for r in readings if r.value is not None]
     return named_table(title, ("what", "value"), rows, note) if rows else None
 
 
@@ -95,7 +76,7 @@ def timeline_table(
     readings: Sequence[Reading], further: Iterable[tuple[str, float | None]]
 ) -> DataTable | None:
     """Return what is known of a GPU's time: the readings, then times in seconds that are none."""
-    known = [(title_of(r.metric), reading_span(r)) for r in readings if r.value is not None]
+    known = [(metric_title(r.metric), reading_span(r)) for r in readings if r.value is not None]
     times = [(what, format_quantity(value, "s")) for what, value in further if value is not None]
     return named_table("Timeline", ("what", "value"), [*known, *times])
 
@@ -144,17 +125,19 @@ def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for reading in readings:
         if reading.value is None and reading.reason:
-            reasons.setdefault((fact_text(reading.reason), reading.fix), []).append(title_of(reading.metric))
+            reasons.setdefault((fact_text(reading.reason), reading.fix), []).append(
+                metric_title(reading.metric)
+            )
     return tuple(
         f"{', '.join(dict.fromkeys(titles))}: unavailable, {reason}" + (f" ({fix})" if fix else "")
         for (reason, fix), titles in reasons.items()
     )
 
 
-def unknown_text(concern: str, what: str, readings: Sequence[Reading]) -> SummaryText:
+def unknown_section(concern: str, what: str, readings: Sequence[Reading]) -> Section:
     """Return the sentence that `what` is not known, with the reasons."""
     headline = f"{what} not known: {first_reason(readings)}."
-    return summary_text(concern, headline, readings, (), absence_notes(readings))
+    return concern_section(concern, headline, (), absence_notes(readings))
 
 
 def function_place(spot: Hotspot, width: int = NAME_WIDTH) -> str:

@@ -9,13 +9,13 @@ from profkit.core import statistics
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Reading, RunDocument, SampleSet, Timing
 from profkit.reporting.facts import fact_text
+from profkit.reporting.view import Section
 from profkit.reporting.views.run_text import time_line
 from profkit.reporting.views.summaries.parts import (
-    ConcernFacts,
-    SummaryText,
     absence_notes,
+    concern_section,
+    readings_of,
     readings_table,
-    summary_text,
 )
 
 _CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
@@ -27,22 +27,20 @@ _ORDER = (
 )
 
 
-def time_text(facts: ConcernFacts) -> SummaryText:
+def time_section(document: RunDocument) -> Section:
     """Return median and interval of every timing, the first in the headline; else what a report says of time."""
-    document = facts.document
+    readings = readings_of(document, "time")
     if not document.timings:
-        table = readings_table("Times in the report", facts.readings)
+        table = readings_table("Times in the report", readings)
         headline = f"No iteration was timed.{' The report has other times.' if table else ''}"
-        return summary_text("time", headline, facts.readings, [table], absence_notes(facts.readings))
-    pairs = [
-        (timing, [r for r in facts.readings if r.scope == scope_of(timing)]) for timing in document.timings
-    ]
+        return concern_section("time", headline, [table], absence_notes(readings))
+    pairs = [(timing, [r for r in readings if r.scope == scope_of(timing)]) for timing in document.timings]
     tables = [
         readings_table(f"Time of {timing.name}", [r for name in _ORDER for r in own if r.metric == name])
         for timing, own in pairs
     ]
     notes = [note for pair in pairs for note in _notes(*pair)]
-    return summary_text("time", _headline(document), facts.readings, tables, notes)
+    return concern_section("time", _headline(document), tables, notes)
 
 
 def _value_of(readings: Sequence[Reading], name: str) -> float | None:
