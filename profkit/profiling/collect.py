@@ -65,7 +65,7 @@ TIMING_SHARE = 0.25  # of a budget, for the normal runs
 ALWAYS: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many normal runs, and seconds
 ONE_MORE = 1.6  # normal runs: a pass that samples and traces
-EXTENDED = 2.0  # times its time limit may a step take, where others have the processor meanwhile
+EXTENDED = 2.0  # times its limit may a step take whose time counts only with a processor
 AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 

@@ -110,5 +110,6 @@ def keep_to_budget(
         seconds = min(most, (planned.least or 0.0) + left)
         left -= seconds - (planned.least or 0.0)
         finish = min(1.0, planned.steps[0].finish)
-        passes[place] = replace(planned, limit=seconds - finish, cost=seconds / plain_seconds)
+        limit = min(planned.limit or seconds, seconds - finish)
+        passes[place] = replace(planned, limit=limit, cost=seconds / plain_seconds)
     return tuple(passes)

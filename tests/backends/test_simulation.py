@@ -98,6 +98,7 @@ def test_a_busy_machine_makes_a_window_no_later_and_its_limit_is_extended(tmp_pa
     quiet = planned(tmp_path, PYTHON, 1.0)
     assert (busy.limit, busy.steps[0].directive.delay) == (quiet.limit, quiet.steps[0].directive.delay)
     assert all(step.extended for step in busy.steps)
+    assert busy.cost * 3.0 == pytest.approx(2 * busy.limit)  # of three times as long it is ended at twice
     assert not any(step.extended for step in planned(tmp_path, PYTHON, 1.0, marked=True).steps)
 
 

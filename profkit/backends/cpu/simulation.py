@@ -5,6 +5,7 @@ Two simulations cover three cache levels.
 
 from __future__ import annotations
 
+import math
 import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -65,6 +66,7 @@ PRODUCT_COST = 1600.0
 # valgrind, then runs at least three times slower. Never before its imports are over.
 BEFORE_EACH, IMPORT_FACTOR = 1.5, 10.0
 LATEST, WINDOW, MIN_WINDOW = 25.0, 5.0, 3.0
+EXTENDED = 2.0  # times as long as without other programs it may take beside them
 FINISH = 20.0  # to write the report once the time is over, on a busy machine too
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
@@ -103,7 +105,7 @@ class Simulation(Pass):
         if state.marked and state.plain_seconds is not None:
             cost = _marked_seconds(state, state.plain_seconds) / state.plain_seconds
         if state.plain_seconds is not None and limit is not None:
-            cost = min(cost, limit / state.plain_seconds)
+            cost = min(cost, (1.0 if state.marked else _busy(state)) * limit / state.plain_seconds)
         shapes = [_shape(cache) for cache in (first, second, third) if cache]
         return self.planned(
             steps,
@@ -123,7 +125,7 @@ class Simulation(Pass):
         if state.marked:
             return 2 * _marked_seconds(state, state.plain_seconds), None
         # The simulation is extended by the time for which it waits for a processor, so that of the run does not count.
-        plain = min(state.plain_seconds, state.main_seconds or state.plain_seconds)
+        plain = state.plain_seconds / _busy(state, most=math.inf)
         limit = min(SECONDS, MIN_SECONDS + SECONDS_EACH * plain)
         if COST * plain <= limit or self.context.workload.python is None:
             return limit, None
@@ -192,6 +194,13 @@ class Simulation(Pass):
         Where the time limit ended the pass, rates are estimates and totals are not known.
         """
         return read_simulation(self.context, plan, result.seconds)
+
+
+def _busy(state: PlanState, most: float = EXTENDED) -> float:
+    """Return how many times as long as its work a normal run took, at least 1, because others had the processor."""
+    if not state.main_seconds or state.plain_seconds is None or state.main_seconds <= 0:
+        return 1.0
+    return min(most, max(1.0, state.plain_seconds / state.main_seconds))
 
 
 def _marked_seconds(state: PlanState, plain: float) -> float:
