@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from profkit.analysis.stacks.python_code import PythonSample
     from profkit.core.types import Frame, RunState
     from profkit.fronts.recording import PartSampler
+    from profkit.runtime.passes.host.stacks.tree import Function
 
 FILE = "PROFKIT_PYTEST_FILE"  # variable: where workers add their samples
 SLOWEST = 10  # tests
@@ -207,15 +208,19 @@ class SampledSuite:
 
 
 def _worker_sampler(file: str) -> PartSampler:
-    from profkit.fronts.recording import PartSampler
+    from profkit.fronts.recording import PartSampler, PartTree
 
-    class WorkerSampler(PartSampler):
+    class WorkerTree(PartTree):
         """Without the text that xdist starts a worker with: it is no line of the suite."""
 
-        def _add_function(self, code: CodeType) -> Any:
-            function = super()._add_function(code)
+        def add_function(self, code: CodeType) -> Function:
+            function = super().add_function(code)
             function.hidden = function.hidden or code.co_filename == "<string>"
             return function
+
+    class WorkerSampler(PartSampler):
+        def _new_tree(self) -> WorkerTree:
+            return WorkerTree()
 
     return WorkerSampler(file)
 

@@ -20,17 +20,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from profkit.core.process import ipython_shell
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Fact
-from profkit.runtime.passes.host.samples import FIRST_PAUSE, OURS, StackSampler
+from profkit.runtime.passes.host.stacks.samples import StackSampler
+from profkit.runtime.passes.host.stacks.times import FIRST_PAUSE
+from profkit.runtime.passes.host.stacks.tree import OURS, Function, StackTree
 from profkit.runtime.passes.host.values import FunctionValues
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 
 if TYPE_CHECKING:
-    from profkit.runtime.passes.host.stack_rows import Row
+    from profkit.runtime.passes.host.stacks.rows import Row
 
 STACKS, TRACE = "artifacts/stacks.jsonl", "artifacts/trace.torch"
 PATIENCE = 0.05  # seconds, for the first sample of what took longer than that
@@ -57,8 +59,8 @@ class PartSampler(StackSampler):
     def __init__(self, out: str, cell: CellPart | None = None) -> None:
         super().__init__(out)
         self._owner, self._cell = os.getpid(), cell
-        self._given = cell.texts if cell is not None else {}
-        self.texts = dict(self._given)  # of cells of a notebook, by the name that each has in the run
+        # Of cells of a notebook, by the name that each has in the run.
+        self.texts = dict(cell.texts) if cell is not None else {}
         self.paused = False  # the part does not run just now, and goes on later
         self.usage: list[tuple[float, float, float]] = []  # seconds so far: wall, processor, in its queue
         self.before = self.after = self.peak = 0  # bytes of memory
@@ -94,7 +96,7 @@ class PartSampler(StackSampler):
 
     def _sample(self) -> None:
         if self.paused:  # the next sample stands for as long as every other one
-            self._last, self._looked = self._moment, time.perf_counter()
+            self._last, self._looked = self._times.moment, time.perf_counter()
             for state in self._threads.values():
                 state.cpu = self._cpu_of(state)
             return
@@ -117,18 +119,32 @@ class PartSampler(StackSampler):
         cpu, queued = (max(0.0, now - then) for now, then in zip(_seconds_used(), self._before, strict=True))
         self.usage.append((self._looked_at_process - self._first, cpu, queued))
 
-    def _node_of_rows(self, rows: list[Row]) -> int:
+    def _new_tree(self) -> StackTree:
+        return PartTree(self._cell, self.texts)
+
+
+class PartTree(StackTree):
+    """The stacks of a part: cells of a notebook have their numbers, and what a magic does around them is ours."""
+
+    def __init__(self, cell: CellPart | None = None, texts: dict[str, str] | None = None) -> None:
+        super().__init__()
+        self._cell, self._given = cell, cell.texts if cell is not None else {}
+        self._texts = texts if texts is not None else {}
+
+    def node_of(self, rows: list[Row]) -> int:
+        """Return the number of a stack in the tree; OURS where it is not of the part."""
         for code, _ in rows if self._cell is not None else ():
             if self._cell is not None and code in self._cell.codes:
                 break
             if self._cell is not None and code is self._cell.caller:
                 return OURS  # what a magic does before and after the part
-        return super()._node_of_rows(rows)
+        return super().node_of(rows)
 
-    def _add_function(self, code: CodeType) -> Any:
-        function = super()._add_function(code)
+    def add_function(self, code: CodeType) -> Function:
+        """Return what is kept of a function that is seen for the first time."""
+        function = super().add_function(code)
         function.hidden = function.hidden or (self._cell is not None and code is self._cell.caller)
-        cell, row = cell_of(code.co_filename), cast(Any, (self._news["functions"] or [None])[-1])
+        cell, row = cell_of(code.co_filename), self.functions[-1] if self.functions else None
         if cell is not None and not function.hidden and function.values is None:
             # In a terminal's IPython a cell's file is called `<ipython-input-2-...>`, as what Python itself makes is.
             function.users, function.values = True, FunctionValues()
@@ -136,8 +152,8 @@ class PartSampler(StackSampler):
             row[2] = cell
             text = "".join(linecache.getlines(code.co_filename))
             # What a magic ran has the number of its cell, which itself is one line then.
-            longest = max(text, self.texts.get(cell, ""), key=lambda version: version.count("\n"))
-            self.texts[cell] = self._given.get(cell, longest)
+            longest = max(text, self._texts.get(cell, ""), key=lambda version: version.count("\n"))
+            self._texts[cell] = self._given.get(cell, longest)
         return function
 
 

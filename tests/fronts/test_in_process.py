@@ -25,7 +25,7 @@ import profkit
 from profkit.fronts.in_process import start, stop
 from profkit.fronts.recording import STACKS, _current
 from profkit.profiling.api import Run
-from profkit.runtime.passes.host import samples
+from profkit.runtime.passes.host.stacks import samples
 from tests.conftest import ROOT
 from tests.spoken import spoken, spoken_lines
 from tests.tries import hold_once

@@ -49,7 +49,7 @@ from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_sta
 from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
-from profkit.runtime.passes.host.samples import MOMENTS
+from profkit.runtime.passes.host.stacks.samples import MOMENTS
 
 # Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
 # read their 16 KiB of stack each.

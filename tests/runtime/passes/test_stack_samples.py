@@ -18,7 +18,9 @@ import pytest
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
-from profkit.runtime.passes.host import samples, stack_rows, waits
+from profkit.runtime.passes.host import waits
+from profkit.runtime.passes.host.stacks import rows as stack_rows
+from profkit.runtime.passes.host.stacks import samples
 from tests.spoken import spoken_lines
 from tests.tries import hold_once
 
@@ -566,10 +568,11 @@ def test_the_cache_of_a_function_tells_how_often_it_was_asked_in_vain(tmp_path: 
 
 COLLECTING = """
 import gc, sys, time
-from profkit.runtime.passes.host import lock_wait, samples, values
+from profkit.runtime.passes.host import values
+from profkit.runtime.passes.host.stacks import lock_wait, samples, times
 sys.setswitchinterval(1e-6)
-samples.PAUSE = samples.FIRST_PAUSE = 2e-4
-samples.COST_SHARE, values.MAX_LOOKS = 100.0, 10**9
+samples.PAUSE = times.PAUSE = times.FIRST_PAUSE = times.EARLY_PAUSE = 2e-4
+times.COST_SHARE, values.MAX_LOOKS = 100.0, 10**9
 lock_wait.SHORT_SWITCH = lock_wait.SHORTEST_SWITCH = lock_wait.WHOLE_SAMPLE = 1e-6  # within samples, too
 class Node:
     def __init__(self): self.itself = self

@@ -12,8 +12,9 @@ import pytest
 
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
-from profkit.runtime.passes.host import samples, torch_state
+from profkit.runtime.passes.host import torch_state
 from profkit.runtime.passes.host.compilers import CompilerLog
+from profkit.runtime.passes.host.stacks import tree
 from profkit.runtime.passes.host.torch_state import DeviceMemory
 
 MIB = 1 << 20
@@ -129,7 +130,7 @@ def test_what_the_processes_said_becomes_profiles(tmp_path: Path) -> None:
 
 
 def test_what_the_companion_does_for_itself_is_no_place_of_the_program() -> None:
-    folder = Path(samples.__file__).parent
+    folder = Path(torch_state.__file__).parent
     for file, name, ours in (
         ("operation_lines.py", "_stop", True),
         ("operation_lines.py", "call", False),  # what it calls is the program's
@@ -139,7 +140,7 @@ def test_what_the_companion_does_for_itself_is_no_place_of_the_program() -> None
         space: dict[str, Any] = {}
         exec(compile(text, str(folder / file) if ours or name == "call" else f"/w/{file}", "exec"), space)
         frame = space[name]()
-        assert samples._Function(frame.f_code, 2).companion is ours
+        assert tree.Function(frame.f_code, 2).companion is ours
 
 
 def test_what_held_the_memory_is_known_when_there_is_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

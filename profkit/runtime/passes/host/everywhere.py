@@ -77,7 +77,7 @@ class Switches:
 
 def start(out: str) -> None:
     """Sample the stacks of this process and of those that it forks, adding to the file `out`."""
-    from .samples import StackSampler
+    from .stacks import StackSampler
 
     switches = Switches()
     sys.modules[str(__package__)].switch = switches  # type: ignore[attr-defined]

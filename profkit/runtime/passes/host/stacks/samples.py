@@ -1,7 +1,8 @@
 """Samples the Python stacks of one process, and adds them to a file that it shares with all others of the workload.
 
 A thread of our own wakes up two hundred times a second, and up to five hundred times until it has a thousand samples of
-a program that computes, at moments that are fixed beforehand, and looks at the stacks of all others. A sample stands
+a program that computes (`times`), waits for the interpreter's lock (`lock_wait`), and looks at the stacks of all others
+(`rows`, `tree`). A sample stands
 for the moments since the one before: where nobody else could get the interpreter's lock for a while, those that passed
 meanwhile are not lost. It weighs as much processor time as its thread used per wall time. Both are kept for each stack.
 
@@ -18,12 +19,9 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
-from .lock_wait import LockWait
-from .own_library import is_own
-from .shared_file import append, json_text
-from .stack_rows import line_at, rows_of, rows_of_thread
-from .values import FunctionValues, awaited_frames, cache_uses, is_grouping, is_keepable
-from .waits import (
+from ..shared_file import append, json_text
+from ..values import awaited_frames
+from ..waits import (
     CollectedLines,
     HeldLoop,
     Stretches,
@@ -38,32 +36,18 @@ from .waits import (
     waits_for,
     wake_in_time,
 )
+from .lock_wait import LockWait
+from .rows import rows_of, rows_of_thread
+from .times import PAUSE, SampleTimes
+from .tree import OURS, ROOT, StackTree
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
-    from types import CodeType, FrameType
-
-    from .stack_rows import Row
+    from types import FrameType
+    from typing import Any
 
 SCHEMA = "profkit.stacks/1"
-PAUSE = 0.005  # seconds between two samples, and between two looks at variables
-# At first a tenth of the time so far, at least a thousandth of a second: a program of 0.03 s has some samples, too.
-FIRST_PAUSE, EARLY = 0.001, 0.1
-# Until so many samples, pauses are shorter and more of the program's time is taken: a share of a third that is known
-# from 300 samples is off by 5 points in one run of twenty, whatever the program does. More of them change little.
-ENOUGH_SAMPLES, EARLY_PAUSE = 1000, 0.002
-# Of the processor time of a program that computes, what we take with the lock held: where stacks are deep, threads many
-# or caches cold, samples are taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
-COST_SHARE, EARLY_COST_SHARE, COST_WEIGHT = 0.02, 0.04, 0.1
-# Of a stack of so many frames the interpreter makes objects that the program has to take away: it costs that as well.
-DEEP, DEEP_COST = 100, 3.0
-# Of the time: a program that ran for as long has all of these samples, since those that come while it waits hold nobody
-# up; one that mostly waits has half of them at least, and of a hundred idle processes ours takes no more.
-RUNNING_SHARE, MIN_SAMPLED_SHARE = 0.5, 0.5
-# Processor time of all threads but the busiest one, as a share of the time since the last sample: from OTHERS on they
-# compete for the interpreter's lock.
-OTHERS, OTHERS_WEIGHT = 0.15, 0.1
 RECENT = 50  # samples: where two threads ran in these, they may compete for the lock, and would change places by it
 # After one sample of so many we wait for the lock without asking for it, up to TRIAL_SWITCH seconds. Where we get it
 # much sooner (AT_ONCE of that wait), the program gives it away by itself, and all samples may be taken at that call:
@@ -81,7 +65,6 @@ IDLE = 0.1  # of the time: for a main thread that ran less, what it waits for is
 # takes a third of what a sample costs.
 BUSY = 0.95
 SETTLED = 0.1  # seconds: a process that ends sooner is not worth what `SystemCalls` takes
-LONGEST_GAP = 1.0  # seconds whose moments are distinguished
 FLUSH_PAUSE, FLUSH_SHARE = 0.3, 0.02  # seconds, and share of the time so far, between two writes
 # Before 3.12 the garbage collector begins wherever an object is made, also within `f_back` and `f_locals` of another
 # thread's frame. What runs then may hand over the interpreter's lock: that thread leaves the frame, what is made refers
@@ -93,45 +76,11 @@ STRETCH, STRETCH_SHARE = 0.01, 0.0025
 # Of a run that perf samples as well it is kept when each stack was seen, so many times: samples of both are joined.
 MOMENTS, MAX_MOMENTS = "PROFKIT_MOMENTS", 60_000
 LOOK_EARLY = 0.8  # of a pause: a sample that comes a little sooner looks, too
-MAX_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
-MAX_FUNCTIONS = 20_000
 MAX_THREADS = 64  # shown separately; a program may start one for each task
 MAX_RECURSIVE_CALLS = 20
 CERTAIN = ("sleep", "network", "child", "sync")  # kinds of waits
 MAX_WAITING_THREADS = 9  # threads whose reason for waiting is read
 MAX_FAILURES = 5  # consecutive samples or writes that failed, for example because of a full disk
-ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
-# numbers of frames: the import system, and what came after the bounds; REST is a node, too
-IMPORT, REST = 0, 1
-FIXED = ("[import]", "[more functions]")  # their names
-_WIDTH = 20  # bits of a frame's number
-_INSTALLED = ("site-packages", "dist-packages", "/lib/python")
-# What the companion of torch does for itself waits for the device: it is no part of the program.
-_COMPANION = (
-    f"{os.sep}operation_lines.py",
-    ("_begin", "_stop", "_line_text", "_follow_memory", "_look_at_memory"),
-)
-_IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
-_OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
-
-
-class _Function:
-    """A code object, which is kept so that its address stays its own, and the numbers of its lines."""
-
-    __slots__ = ("code", "companion", "fixed", "groups", "hidden", "lines", "number", "users", "values")
-
-    def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
-        self.code, self.number = code, number
-        # the frame of all its lines
-        self.fixed = IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
-        self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
-        self.companion = (
-            self.hidden and code.co_filename.endswith(_COMPANION[0]) and code.co_name in _COMPANION[1]
-        )
-        self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
-        self.users = not self.hidden and self.fixed is None and not _is_installed(code.co_filename)
-        self.values = FunctionValues() if self.users or is_keepable(code) else None
-        self.groups = not self.users and is_grouping(code)
 
 
 class _ThreadState:
@@ -170,10 +119,7 @@ class StackSampler:
         self._depth = 0  # regions that the process is in
         self.paused_until = 0.0  # what happened until then belongs to none of the program's lines
         self._entries = 0
-        self._functions: dict[int, _Function] = {}
-        self._frames: dict[tuple[int, int], int] = {}  # function and line -> number of the frame
-        self._places: list[tuple[int, int]] = [(IMPORT, 0), (REST, 0)]  # and back
-        self._nodes: dict[int, int] = {}
+        self._tree = self._new_tree()
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
         self._waits: dict[tuple[int, int, str], float] = {}  # stack, thread, and what it waits for
         # Stack of the coroutine that an event loop waits for, and whether that is its only one.
@@ -185,23 +131,19 @@ class StackSampler:
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
         self._collected_lines = CollectedLines()
-        self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": [], "natives": []}
+        self._news: dict[str, list[Any]] = {"threads": [], "natives": []}
         self._cost = 0.0
-        self._deep = False  # the stacks of the last sample
-        self._running = 1.0  # processors that the program has had lately
-        self._begun = self._last = self._looked = self._moment = self._flushed = perf_counter()
+        self._begun = self._last = self._looked = self._flushed = perf_counter()
+        self._times = SampleTimes(self._begun)
         self._header_written = self._finalizer = self._ended = False
         self._failures, self._failed = 0, ""
         self._key = f"{os.getpid()}.{time.time_ns() // 1_000_000}"
         self._main, main_native = get_ident(), get_native_id()
         self._threads: dict[int, _ThreadState] = {}
         self._thread_count = 0
-        self._others = 0.0
         self._next_look = self._held_back = 0.0
-        self._shake = 1
         self._system = SystemCalls()
         self._samples = RECENT  # and before the first, nobody has run
-        self._busy_samples = 0  # in which the program had a processor
         self._clocks = thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
         self._trials, self._lone, self._given_often = 0, False, False
@@ -231,6 +173,9 @@ class StackSampler:
                 self._held.end()
                 self._flush(last=True)
 
+    def _new_tree(self) -> StackTree:
+        return StackTree()
+
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Begin a region: later samples are inside it."""
         if not self._entries:  # what was collected before it is no part of it
@@ -257,32 +202,30 @@ class StackSampler:
         name_thread()
         wake_in_time()
         begun = ended = thread_time()
-        self._pause, usual, settled = FIRST_PAUSE, 0.0, False
-        self._due = self._begun + FIRST_PAUSE
+        settled = False
         while self._generation is generation:
             # After a trial it may be due: to give the lock away would have the next call of C in the place of this one.
-            left = self._due - perf_counter()
+            left = self._times.due - perf_counter()
             if left > 0:
                 sleep(left)
             waited = self._lock_wait.keep()
             self._uncollected(self._see_main)
             now = perf_counter()
-            self._at_once = now - self._due < AT_ONCE * waited
-            self._pass_moments(now)
+            self._at_once = now - self._times.due < AT_ONCE * waited
+            self._times.pass_until(now)
             granted = thread_time()
             self._lock_wait.spent(granted - ended)
             with self._lock:
                 if self._generation is not generation:
                     return
                 try:
-                    self._deep = False
+                    self._tree.deep = False
                     self._uncollected(self._sample)
                     # By our processor time, and not by the clock: the lock that we give away to read a file is another
                     # thread's meanwhile, for 5 ms where threads compete. Nor what a write takes, in turns with them.
                     self._held_back = thread_time() - granted
-                    each = self._held_back * (DEEP_COST if self._deep else 1.0)
-                    usual += COST_WEIGHT * (each - usual)
-                    if self._lone and self._shake % TRIALS == 0:
+                    self._times.note_cost(self._held_back, deep=self._tree.deep)
+                    if self._lone and self._times.is_each(TRIALS):
                         self._uncollected(self._try_lock)
                     now = perf_counter()
                     if now - self._flushed > max(FLUSH_PAUSE, FLUSH_SHARE * (now - self._begun)):
@@ -295,37 +238,10 @@ class StackSampler:
                         self._generation = None
                         return
                 ended = thread_time()
-                cost = ended - begun
-                self._pause = self._pause_after(usual)
-                self._cost = cost
+                self._cost = ended - begun
             if not settled and now - self._begun > SETTLED:
                 settled = True
                 self._system.begin()
-
-    def _pass_moments(self, now: float) -> None:
-        """Go on to the moment of the next sample; the present one stands for those until `now`.
-
-        They are fixed beforehand: a pause that began where the lock was granted, at the end of a call, would be in step
-        with the program.
-        """
-        due = max(self._due, now - LONGEST_GAP)  # the process may have been stopped
-        while due <= now:
-            self._moment = due
-            self._shake = (self._shake * 25173 + 13849) % 65536
-            due += self._pause * (
-                0.75 + 0.5 * self._shake / 65536
-            )  # not in step with what the program repeats
-        self._due = due
-
-    def _pause_after(self, usual: float) -> float:
-        """Return the seconds to the next sample where one costs `usual` processor seconds."""
-        enough = max(1.0, self._busy_samples / ENOUGH_SAMPLES)
-        if self._others >= OTHERS:  # threads that compete would change places as often
-            enough = PAUSE / EARLY_PAUSE
-        longest = min(PAUSE, EARLY_PAUSE * enough)
-        early = max(FIRST_PAUSE, min(longest, EARLY * (perf_counter() - self._begun)))
-        sampled = max(MIN_SAMPLED_SHARE, min(1.0, self._running / RUNNING_SHARE))
-        return max(early, usual / sampled / max(COST_SHARE, EARLY_COST_SHARE / enough))
 
     def _uncollected(self, look: Callable[[], None]) -> None:
         """Take a sample, or try, in which no garbage collection begins: see COLLECTS_AT_ONCE."""
@@ -350,8 +266,8 @@ class StackSampler:
         now = perf_counter()
         # What we computed with the lock held is no time in which another thread could run.
         elapsed, self._looked = max(1e-6, now - self._looked - self._held_back), now
-        began = max(self._last, min(self.paused_until, self._moment))
-        wall, self._last = self._moment - began, self._moment
+        began = max(self._last, min(self.paused_until, self._times.moment))
+        wall, self._last = self._times.moment - began, self._times.moment
         own = get_ident()
         self._samples += 1
         looks = now >= self._next_look  # at variables: the first some hundred looks at a function are kept
@@ -389,12 +305,12 @@ class StackSampler:
             ran_now = state.clock is None or cpu != state.cpu
             if ran_now or state.node in (ROOT, OURS):
                 rows = self._main_rows if native == self._main_native else []
-                state.node = self._node_of_rows(rows or rows_of(frame))
+                state.node = self._tree.node_of(rows or rows_of(frame))
             if ran_now:
                 state.ran = self._samples
                 if looks:
                     self._look_at(frame)
-            if state.node == OURS or self._moment <= self.paused_until:
+            if state.node == OURS or self._times.moment <= self.paused_until:
                 state.cpu = cpu
                 continue
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
@@ -422,15 +338,13 @@ class StackSampler:
             self._held.look(*looped, wall)
         for state, native, frame, used, sums in sampled:
             self._place(state, native, frame, used, elapsed, wall, sums)
-        pause = max(STRETCH, STRETCH_SHARE * (self._moment - self._begun))
-        if self._stretch.is_due(self._moment - self._begun, pause):
-            self._stretch.close(self._moment - self._begun)
+        pause = max(STRETCH, STRETCH_SHARE * (self._times.moment - self._begun))
+        if self._stretch.is_due(self._times.moment - self._begun, pause):
+            self._stretch.close(self._times.moment - self._begun)
         self._threads = seen
-        self._busy_samples += ran >= IDLE * elapsed or not self._clocks
-        self._running += COST_WEIGHT * ((ran / elapsed if self._clocks else 1.0) - self._running)
-        # Threads that compete hold the lock for a whole pause now and then: one such pause says nothing.
-        self._others += OTHERS_WEIGHT * ((ran - most) / elapsed - self._others)
-        alone = self._others < OTHERS and len(seen) > len(unclocked)
+        processors = ran / elapsed if self._clocks else 1.0
+        self._times.note_computing(processors, (ran - most) / elapsed, busy=processors >= IDLE)
+        alone = not self._times.do_threads_compete() and len(seen) > len(unclocked)
         lone = sum(self._samples - state.ran < RECENT for state in seen.values()) < 2
         self._lone = alone and lone
         if not self._lone:
@@ -462,7 +376,7 @@ class StackSampler:
         if self._main_rows and ran - before >= IDLE * (granted - begun):
             self._trials += 1
             if granted - begun < AT_ONCE * wait:
-                node = self._node_of_rows(self._main_rows)
+                node = self._tree.node_of(self._main_rows)
                 goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - granted)
                 if not goes_on:  # on a busy machine we may have the processor that it had
                     ran = self._cpu_of(main)
@@ -473,9 +387,9 @@ class StackSampler:
                     self._given_at.setdefault(node, [0, 0])[goes_on] += 1
         self._lock_wait.ask()
         # What a long call of C kept us waiting longer is the time of that call, as before every other sample.
-        if self._due <= (until := min(granted, begun + wait)):
-            self._pass_moments(until)
-            self._count_until(self._moment)
+        if self._times.due <= (until := min(granted, begun + wait)):
+            self._times.pass_until(until)
+            self._count_until(self._times.moment)
             self._looked, self._held_back = granted, 0.0
 
     def _count_turns(self, before: dict[int, float], clocks: dict[int, float], spent: float) -> None:
@@ -497,7 +411,7 @@ class StackSampler:
         """Note the variables of the innermost function of the program, and the arguments of the library's below it."""
         innermost, grouping = frame, None
         while frame is not None:
-            function = self._functions.get(id(frame.f_code))
+            function = self._tree.known.get(id(frame.f_code))
             if function is not None and function.groups:
                 grouping = frame
             elif function is not None and function.values is not None and not function.users:
@@ -514,7 +428,7 @@ class StackSampler:
                         break
                     function.values.look(outer)
                     outer = outer.f_back
-                caller = self._functions.get(id(outer.f_code)) if outer is not None else None
+                caller = self._tree.known.get(id(outer.f_code)) if outer is not None else None
                 if outer is not None and caller is not None and caller.users and caller.values is not None:
                     caller.values.look_from_below(outer)
                 return
@@ -569,7 +483,7 @@ class StackSampler:
             scheduled = getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
             frames, alone = awaited_frames(scheduled, self.task, self.tasks_before)
             if frames:
-                coroutine = self._node_of_rows([(frame.f_code, frame.f_lasti) for frame in frames]), alone
+                coroutine = self._tree.node_of([(frame.f_code, frame.f_lasti) for frame in frames]), alone
                 self._awaited[coroutine] = self._awaited.get(coroutine, 0.0) + wall
         return kind
 
@@ -616,60 +530,6 @@ class StackSampler:
         for sums in movers:
             sums[1] += min(wall, used / len(movers))
 
-    # ------------------------------------------------------------ the tree of stacks
-
-    def _node_of_rows(self, rows: list[Row]) -> int:
-        """Return the number of a stack in the tree; a recursive function appears once, at its last line."""
-        self._deep = self._deep or len(rows) > DEEP
-        functions = self._functions
-        numbers: list[int] = []
-        last: _Function | None = None
-        for code, offset in rows:
-            function = functions.get(id(code))
-            if function is None:
-                function = self._add_function(code)
-            if function.companion:
-                return OURS
-            if function is not last and not function.hidden:
-                number = function.fixed
-                if number is None:
-                    number = function.lines.get(offset)
-                    if number is None:
-                        number = self._add_line(function, offset)
-                    numbers.append(number)
-                elif not numbers or numbers[-1] != number:
-                    numbers.append(number)
-                last = function
-        nodes, node = self._nodes, ROOT
-        for number in reversed(numbers):
-            child = nodes.get(node << _WIDTH | number)
-            if child is None:
-                if len(nodes) >= MAX_NODES:
-                    return REST
-                child = nodes[node << _WIDTH | number] = len(nodes) + REST + 1
-                self._news["nodes"].append([child, node, *self._places[number]])
-            node = child
-        return node or REST
-
-    def _add_function(self, code: CodeType) -> _Function:
-        if len(self._functions) >= MAX_FUNCTIONS:  # a program that makes code without end
-            return _Function(code, REST, REST)
-        number = len(self._functions) + len(FIXED)
-        function = self._functions[id(code)] = _Function(code, number)
-        if function.fixed is None and not function.hidden:
-            name = getattr(code, "co_qualname", code.co_name)  # 3.11
-            self._news["functions"].append([number, name, code.co_filename, code.co_firstlineno])
-        return function
-
-    def _add_line(self, function: _Function, offset: int) -> int:
-        place = function.number, line_at(function.code, offset)
-        number = self._frames.get(place)
-        if number is None:
-            number = self._frames[place] = len(self._places)
-            self._places.append(place)
-        function.lines[offset] = number
-        return number
-
     # ------------------------------------------------------------ the file
 
     def _flush(self, last: bool = False) -> None:
@@ -686,7 +546,12 @@ class StackSampler:
                 "cpu": "thread" if self._clocks else "process",
                 "monotonic": round(self._begun, 6),
             }
-        line |= {name: values for name, values in self._news.items() if values}
+        news: dict[str, list[Any]] = {
+            "functions": self._tree.functions,
+            "nodes": self._tree.nodes,
+            **self._news,
+        }
+        line |= {name: rows for name, rows in news.items() if rows}
         line["samples"] = [
             [*key[:2], int(key[2]), round(wall * 1e6), round(cpu * 1e6), count]
             for key, (wall, cpu, count) in self._sums.items()
@@ -716,7 +581,7 @@ class StackSampler:
             "cost": round(self._cost, 6),
             "entries": self._entries,
         }
-        line |= {"end": True, "values": self._values_seen()} if last else {}
+        line |= {"end": True, "values": self._tree.values_seen()} if last else {}
         line |= {"failed": self._failed} if self._failed else {}
         # an empty line before it ends one that another process could not finish
         self._flushed = now
@@ -732,23 +597,5 @@ class StackSampler:
         self._moments = []
         for sums in (self._waits, self._awaited, self._longest, self._held.sums):
             sums.clear()
-        for values in self._news.values():
-            values.clear()
-
-    def _values_seen(self) -> list[list[object]]:
-        """Return, by function, its looks, its number of different arguments (-1: unknown), and types of variables."""
-        caches = cache_uses(lambda file: not _is_installed(file) and not is_own(file))
-        return [
-            [
-                function.number,
-                seen.looks,
-                -1 if seen.arguments is None else len(seen.arguments),
-                {**seen.types, **caches.get(id(function.code), {})},
-            ]
-            for function in self._functions.values()
-            if (seen := function.values) is not None and (seen.looks or seen.types)
-        ]
-
-
-def _is_installed(file: str) -> bool:
-    return file.startswith("<") or any(part in file for part in _INSTALLED)
+        for rows in news.values():
+            rows.clear()

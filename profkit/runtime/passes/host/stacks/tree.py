@@ -1,0 +1,138 @@
+"""The tree of the stacks in which one process was seen: its functions, their lines, and nodes that have numbers."""
+
+from __future__ import annotations
+
+import os
+
+from ..own_library import is_own
+from ..values import FunctionValues, cache_uses, is_grouping, is_keepable
+from .rows import line_at
+
+TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import Any
+
+    from .rows import Row
+
+DEEP = 100  # frames of a stack that costs more than to look at it
+MAX_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
+MAX_FUNCTIONS = 20_000
+ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
+# numbers of frames: the import system, and what came after the bounds; REST is a node, too
+IMPORT, REST = 0, 1
+FIXED = ("[import]", "[more functions]")  # their names
+_WIDTH = 20  # bits of a frame's number
+_INSTALLED = ("site-packages", "dist-packages", "/lib/python")
+# What the companion of torch does for itself waits for the device: it is no part of the program.
+_COMPANION = (
+    f"{os.sep}operation_lines.py",
+    ("_begin", "_stop", "_line_text", "_follow_memory", "_look_at_memory"),
+)
+_IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
+_OUR_START = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "start_up", ""
+)
+
+
+class Function:
+    """A code object, which is kept so that its address stays its own, and the numbers of its lines."""
+
+    __slots__ = ("code", "companion", "fixed", "groups", "hidden", "lines", "number", "users", "values")
+
+    def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
+        self.code, self.number = code, number
+        # the frame of all its lines
+        self.fixed = IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
+        self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
+        self.companion = (
+            self.hidden and code.co_filename.endswith(_COMPANION[0]) and code.co_name in _COMPANION[1]
+        )
+        self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
+        self.users = not self.hidden and self.fixed is None and not _is_installed(code.co_filename)
+        self.values = FunctionValues() if self.users or is_keepable(code) else None
+        self.groups = not self.users and is_grouping(code)
+
+
+class StackTree:
+    """What was seen so far, and in `functions` and `nodes` what of it is not in the file yet."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Function] = {}  # by the address of the code
+        self.deep = False  # a stack since this was set to False has more than DEEP frames
+        self.functions: list[list[Any]] = []  # rows for the file
+        self.nodes: list[list[Any]] = []
+        self._frames: dict[tuple[int, int], int] = {}  # function and line -> number of the frame
+        self._places: list[tuple[int, int]] = [(IMPORT, 0), (REST, 0)]  # and back
+        self._numbers: dict[int, int] = {}
+
+    def node_of(self, rows: list[Row]) -> int:
+        """Return the number of a stack in the tree; a recursive function appears once, at its last line."""
+        self.deep = self.deep or len(rows) > DEEP
+        functions = self.known
+        numbers: list[int] = []
+        last: Function | None = None
+        for code, offset in rows:
+            function = functions.get(id(code))
+            if function is None:
+                function = self.add_function(code)
+            if function.companion:
+                return OURS
+            if function is not last and not function.hidden:
+                number = function.fixed
+                if number is None:
+                    number = function.lines.get(offset)
+                    if number is None:
+                        number = self._add_line(function, offset)
+                    numbers.append(number)
+                elif not numbers or numbers[-1] != number:
+                    numbers.append(number)
+                last = function
+        nodes, node = self._numbers, ROOT
+        for number in reversed(numbers):
+            child = nodes.get(node << _WIDTH | number)
+            if child is None:
+                if len(nodes) >= MAX_NODES:
+                    return REST
+                child = nodes[node << _WIDTH | number] = len(nodes) + REST + 1
+                self.nodes.append([child, node, *self._places[number]])
+            node = child
+        return node or REST
+
+    def add_function(self, code: CodeType) -> Function:
+        """Return what is kept of a function that is seen for the first time."""
+        if len(self.known) >= MAX_FUNCTIONS:  # a program that makes code without end
+            return Function(code, REST, REST)
+        number = len(self.known) + len(FIXED)
+        function = self.known[id(code)] = Function(code, number)
+        if function.fixed is None and not function.hidden:
+            name = getattr(code, "co_qualname", code.co_name)  # 3.11
+            self.functions.append([number, name, code.co_filename, code.co_firstlineno])
+        return function
+
+    def _add_line(self, function: Function, offset: int) -> int:
+        place = function.number, line_at(function.code, offset)
+        number = self._frames.get(place)
+        if number is None:
+            number = self._frames[place] = len(self._places)
+            self._places.append(place)
+        function.lines[offset] = number
+        return number
+
+    def values_seen(self) -> list[list[object]]:
+        """Return, by function, its looks, its number of different arguments (-1: unknown), and types of variables."""
+        caches = cache_uses(lambda file: not _is_installed(file) and not is_own(file))
+        return [
+            [
+                function.number,
+                seen.looks,
+                -1 if seen.arguments is None else len(seen.arguments),
+                {**seen.types, **caches.get(id(function.code), {})},
+            ]
+            for function in self.known.values()
+            if (seen := function.values) is not None and (seen.looks or seen.types)
+        ]
+
+
+def _is_installed(file: str) -> bool:
+    return file.startswith("<") or any(part in file for part in _INSTALLED)
