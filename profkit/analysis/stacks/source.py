@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from profkit.analysis.stacks.expressions import (
@@ -39,6 +39,7 @@ from profkit.analysis.stacks.expressions import (
     unused_vectors,
 )
 from profkit.analysis.stacks.line_counts import first_line, nodes_at, statement_at
+from profkit.analysis.stacks.same_calls import FileFacts, same_calls_at
 from profkit.analysis.stacks.searches import COMPREHENSIONS as _COMPREHENSIONS
 from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
 from profkit.analysis.stacks.searches import LOOPS as _LOOPS
@@ -190,7 +191,17 @@ class _Source:
     @cached_property
     def changed(self) -> frozenset[str]:
         """Return the first names of what functions of the file change."""
-        return _changed_in(self.functions)
+        return _changed_in(self.functions, self.name_of)
+
+    @cached_property
+    def facts(self) -> FileFacts:
+        """Return what calls of the file are, and what does not stay."""
+        return FileFacts(self.tree, self.name_of, self._is_pure, _is_harmless, self.replaced)
+
+    def _is_pure(self, name: str) -> bool:
+        """Return whether the file has one function of that name, and it has no effect."""
+        named = [node for node in self.functions if node.name == name]
+        return len(named) == 1 and _pure_calls(named[0], self) is not None
 
     def at(self, line: int) -> tuple[ast.AST, ...]:
         """Return the nodes of the statements that a line is in."""
@@ -237,6 +248,7 @@ class _Source:
             if search.kind != "asks" or search.name in names:
                 yield search
         yield from work_again_at(around, list(self._statement(line)), self.name_of)
+        yield from same_calls_at(around, list(self._statement(line)), self.facts)
         for name in self._called_elsewhere(line, function):
             yield Construct("called-elsewhere", name)
         for node in around:
@@ -593,6 +605,11 @@ class _Source:
             yield Construct("call", name, "constant" if has_constant_arguments(node, function) else "")
 
 
+def _is_harmless(name: str) -> bool:
+    """Return whether a built-in function or a method, as `.find`, changes nothing that it gets."""
+    return (name in _PURE and hasattr(builtins, name)) or (name.startswith(".") and name[1:] in _PURE_METHODS)
+
+
 def _first_text(call: ast.Call) -> str | None:
     value = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
     return value[:LONGEST_TEXT] if isinstance(value, str) else None
@@ -621,16 +638,12 @@ def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Sourc
             name = source.name_of(node.func)
             if name == function.name or name == f".{function.name}":
                 calls_itself = calls_itself or node.lineno
-            elif not (
-                (name in _PURE and hasattr(builtins, name))
-                or name.startswith("math.")
-                or (name.startswith(".") and name[1:] in _PURE_METHODS)
-            ):
+            elif not (_is_harmless(name) or name.startswith("math.")):
                 return None
     return calls_itself if arguments and not looked_at & source.changed else None
 
 
-def _changed_in(functions: Sequence[ast.AST]) -> frozenset[str]:
+def _changed_in(functions: Sequence[ast.AST], name_of: Callable[[ast.AST], str]) -> frozenset[str]:
     """Return the first names of what functions store into, and of what they call to change it."""
     changed: set[str] = set()
     for function in functions:
@@ -644,7 +657,8 @@ def _changed_in(functions: Sequence[ast.AST]) -> frozenset[str]:
             if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
                 into = node.value
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                into = node.func.value if node.func.attr not in _PURE_METHODS else None
+                harmless = node.func.attr in _PURE_METHODS or name_of(node.func).startswith("math.")
+                into = None if harmless else node.func.value
             elif isinstance(node, ast.Global):
                 changed.update(node.names)
             while isinstance(into, (ast.Attribute, ast.Subscript)):

@@ -36,6 +36,9 @@ ConstructKind = Literal[
     "sorts",  # name.sort(), sorted(name), heapify(name) of what stays the same; `how` is the function
     "parameter",  # `name` of a search is the function's parameter number `how`
     "looped-parameter",  # the same, and a loop of the function itself goes through it for each of its items
+    "reads-again",  # reads the file `name`, the same each time; `how`: "loop", or the parameters that it depends on
+    "same-matrix",  # factorises `name`, which stays; `how`: the function, and the parameters that it depends on
+    "same-call",  # calls `name`, which has no effect, with what stays; `how`: such calls, all of it there, the text
     "aggregates",  # sum, min or max (`how`) of all elements of `name`, which stays, and of nothing that an item changes
     "asks",  # a loop asks `how`, an object that stays, for its attribute `name`, or calls it
     "gives",  # a loop calls `name` with arguments that stay the same, at the places `how`: "0 2"

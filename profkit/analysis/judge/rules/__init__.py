@@ -32,7 +32,7 @@ from profkit.analysis.judge.rules.native import functions as native_functions
 from profkit.analysis.judge.rules.native import loops as native_loops
 from profkit.analysis.judge.rules.native import programs as started_programs
 from profkit.analysis.judge.rules.native import registers as native_registers
-from profkit.analysis.judge.rules.work import again, excess, growth, values
+from profkit.analysis.judge.rules.work import again, excess, growth, same, values
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -195,6 +195,7 @@ PATTERNS = (
     *spot_loops.PATTERNS,
     *spot_chains.PATTERNS,
     *again.PATTERNS,
+    *same.PATTERNS,
     *values.PATTERNS,
     *excess.PATTERNS,
     *growth.PATTERNS,
@@ -215,6 +216,7 @@ OF_CALLS = (
     spot_values.repeated_sort,
     growth.growing_work,
     *again.OF_CALLS,
+    *same.OF_CALLS,
     *spot_functions.OF_CALLS,
 )
 # What holds for a function of machine code whose lines are not known.

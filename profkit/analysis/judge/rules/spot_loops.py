@@ -258,6 +258,31 @@ def _is_a_row(spot: CodeSpot) -> bool:
     return by_pandas and any(variable.type == "pandas.Series" for variable in spot.variables.values())
 
 
+_GROUPS = "/pandas/core/groupby/"
+MANY_GROUPS, SHORT_GROUP = 500, 2e-3  # calls; seconds of one: a longer one may be work on many rows
+_OTHERS_WORK = re.compile(r"/(scipy|sklearn|statsmodels)/|/numpy/(linalg/|lib/_?polynomial)")
+
+
+def group_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a function that pandas calls with each of many groups, for operations on a few rows each."""
+    first, calls = spot.callers[0] if spot.callers else None, spot.calls or 0
+    if first is None or _GROUPS not in with_slashes(first.file) or calls < MANY_GROUPS:
+        return None
+    if not any(variable.type in ("pandas.DataFrame", "pandas.Series") for variable in spot.variables.values()):
+        return None
+    works = any(_OTHERS_WORK.search(with_slashes(frame.file)) and frame.value >= CHAIN for frame in spot.below)
+    if works or spot.seconds > SHORT_GROUP * calls:
+        return None
+    return say(
+        spot,
+        "calls-in-loop",
+        f"{last_name(spot.where.function or '')} is called for each of {_at_least(spot, calls)} groups of a few rows",
+        f"{format_quantity(spot.seconds / calls, 's')} here for each group: an operation of pandas takes some 100 µs, "
+        "however few the rows are",
+        change=words("calls-in-loop.groups", "host"),
+    )
+
+
 _PREDICTS = frozenset(
     {
         "predict",
@@ -449,6 +474,7 @@ PATTERNS: tuple[Find, ...] = (
     query_for_each,
     message_for_each,
     row_for_each,
+    group_for_each,
     prediction_for_each,
     list_for_each,
     all_pairs,

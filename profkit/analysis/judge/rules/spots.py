@@ -27,7 +27,7 @@ IMPORTS = 0.2  # of the wall time
 MIN_CALLS, SEVERAL = 100, 10  # calls
 LOOKS = 20  # at arguments, until their number says something
 REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
-EXPLAINED = 0.5  # of a place without a finding, by a line that leads there
+EXPLAINED = 0.4  # of a place without a finding, by a line that leads there
 
 Find: TypeAlias = Callable[[RunDocument, CodeSpot], "Insight | None"]
 

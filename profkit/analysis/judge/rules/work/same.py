@@ -1,0 +1,145 @@
+"""Insights on calls that get the same each time: a file that is read again, a matrix that is factorised again.
+
+The source says that what they get stays the same, a count how often they ran.
+"""
+
+from __future__ import annotations
+
+from profkit.analysis.judge.rules.counted import calls_from, last_name, profile_of
+from profkit.analysis.judge.rules.spots import (
+    MIN_CALLS,
+    SEVERAL,
+    Find,
+    called_names,
+    calls_text,
+    count_text,
+    say,
+)
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import format_quantity
+from profkit.core.types import CodeSpot, Construct, Insight, RunDocument
+
+READING, FACTORISING = (
+    50e-6,
+    100e-6,
+)  # seconds each time: what takes less is not about the file, or the matrix
+THIN = 0.1  # of the matrix' elements: solving for more takes as long as factorising
+_FORMS = ("inv", "pinv", "cholesky", "qr", "eig", "eigh", "det", "expm", "lu_factor", "splu", "factorized")
+
+
+def read_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a file that is read for each item, and stays the same."""
+    for construct in spot.code.find("reads-again") if spot.code is not None else ():
+        times = _times(spot, construct)
+        if times < SEVERAL or spot.seconds < READING * times or spot.kind == "sleep":
+            continue
+        least = "at least " if spot.partial else ""
+        each = format_quantity(spot.seconds / times, "s")
+        return say(
+            spot,
+            "repeated-work",
+            f"The same file is read again {least}{count_text(times, 'time')}: {construct.name}",
+            f"{construct.name} is the same each time, and no function of the program writes it; {each} here each time",
+            spot.share * (1 - 1 / times),
+            change=words("repeated-work.file", "host"),
+        )
+    return None
+
+
+def factorised_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a matrix that stays, and is factorised for each product or solution with it."""
+    for construct in spot.code.find("same-matrix") if spot.code is not None else ():
+        name, *_ = construct.how.split()
+        function, times = last_name(name), _times(spot, construct)
+        if times < SEVERAL or spot.seconds < FACTORISING * times or not _takes_it(spot, function):
+            continue
+        held = spot.variables.get(construct.name)
+        others = [
+            each.length or 0
+            for other, each in spot.variables.items()
+            if other != construct.name and each.type.startswith("numpy.ndarray")
+        ]
+        size = (held.length or 0) if held is not None else 0
+        if size > 0 and max(others, default=0) > THIN * size and function not in _FORMS:
+            continue
+        key = "matrix" if function in _FORMS else "sparse" if "sparse" in name else "solve"
+        return say(
+            spot,
+            "repeated-work",
+            f"{construct.name} is factorised again {count_text(times, 'time')}, and stays the same",
+            f"{name} gets the same matrix each time; {calls_text(spot)}",
+            spot.share * (1 - 1 / times),
+            change=words(f"repeated-work.{key}", "host").format(name=construct.name, function=name),
+        )
+    return None
+
+
+def called_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a function without effect that gets the same in each pass of a loop."""
+    found = [_call_again(document, spot, each) for each in (spot.code.find("same-call") if spot.code else ())]
+    return max(
+        (insight for insight in found if insight is not None),
+        key=lambda insight: insight.gain.at_most if insight.gain is not None else 0.0,
+        default=None,
+    )
+
+
+def _call_again(document: RunDocument, spot: CodeSpot, construct: Construct) -> Insight | None:
+    again, every, text = construct.how.split(maxsplit=2)
+    part = int(again) / int(every)
+    whole = profile_of(document, "own-time")
+    edges = [
+        edge
+        for edge in calls_from(document, spot)
+        if edge.callee is not None and edge.callee.function == construct.name
+    ]
+    own = [edge for edge in edges if edge.callee is not None and edge.callee.file == spot.where.file]
+    if spot.kind == "calls":
+        times = int(part * sum(edge.calls or 0 for edge in own))
+        taken = sum(edge.total or edge.own for edge in own)
+        share = min(spot.share, taken / whole.total if whole is not None and whole.total > 0 else 0.0) * part
+    else:
+        if own or not _takes_it(spot, construct.name):
+            return None
+        under = (
+            spot.under.calls if spot.under is not None and last_name(spot.under.name) == construct.name else 0
+        )
+        times = int(part * max(spot.executions or 0, under or 0, sum(edge.calls or 0 for edge in edges)))
+        share = spot.share * part
+    if times < MIN_CALLS:
+        return None
+    return say(
+        spot,
+        "repeated-work",
+        f"{text} is computed again in each pass of the loop, {count_text(times, 'time')}, from what stays the same",
+        f"nothing in the loop changes what {construct.name} gets; {calls_text(spot)}".rstrip("; "),
+        share * (1 - 1 / times),
+        change=words("repeated-work.call", "host").format(name=text),
+    )
+
+
+def _times(spot: CodeSpot, construct: Construct) -> int:
+    """Return how often a line did the same, as far as that is counted; 0 where its caller may give another thing."""
+    places = [word for word in construct.how.split() if word.isdigit()]
+    looped = spot.code is not None and spot.code.loop is not None
+    if places and not looped:
+        given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
+        function = last_name(spot.where.function or "")
+        if not any(each.name == function and set(places) <= set(each.how.split()) for each in given):
+            return 0
+    under = spot.under
+    called = {last_name(name) for name in called_names(spot)}
+    below = (under.calls or 0) if under is not None and last_name(under.name) in called else 0
+    return max(spot.executions or 0, below, 0 if looped else spot.calls or 0)
+
+
+def _takes_it(spot: CodeSpot, function: str) -> bool:
+    """Return whether a line's time is in a function: it is what was seen below it, or nothing else is called there."""
+    under = last_name(spot.under.name) if spot.under is not None and spot.under.name else ""
+    below = any(last_name(frame.function) == function and frame.value >= 0.5 for frame in spot.below)
+    called = {last_name(name) for name in called_names(spot)}
+    return below or under == function or (not under.strip("_") and called == {function})
+
+
+PATTERNS: tuple[Find, ...] = (read_again, factorised_again, called_again)
+OF_CALLS: tuple[Find, ...] = (called_again, read_again)
