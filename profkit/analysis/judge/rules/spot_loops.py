@@ -268,9 +268,13 @@ def group_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # 
     first, calls = spot.callers[0] if spot.callers else None, spot.calls or 0
     if first is None or _GROUPS not in with_slashes(first.file) or calls < MANY_GROUPS:
         return None
-    if not any(variable.type in ("pandas.DataFrame", "pandas.Series") for variable in spot.variables.values()):
+    if not any(
+        variable.type in ("pandas.DataFrame", "pandas.Series") for variable in spot.variables.values()
+    ):
         return None
-    works = any(_OTHERS_WORK.search(with_slashes(frame.file)) and frame.value >= CHAIN for frame in spot.below)
+    works = any(
+        _OTHERS_WORK.search(with_slashes(frame.file)) and frame.value >= CHAIN for frame in spot.below
+    )
     if works or spot.seconds > SHORT_GROUP * calls:
         return None
     return say(
