@@ -39,8 +39,8 @@ def shown(text: str, *below: tuple[str, str, float]) -> str | None:
             ),
             "pagerank",
         ),
-        (  # by another name: the function that has the time
-            "rank = score(graph)",
+        (  # by another name, and where the text has several calls: the function that has the time
+            "rank = score(convert(graph))",
             (
                 ("argmap_pagerank_30", "<class 'networkx.utils.decorators.argmap'> compilation 33", 1.0),
                 ("pagerank", f"{SITE}/networkx/algorithms/link_analysis/pagerank_alg.py", 1.0),
@@ -60,7 +60,7 @@ def shown(text: str, *below: tuple[str, str, float]) -> str | None:
         ("y = net(x)", (("Module._wrapped_call_impl", f"{SITE}/torch/nn/modules/module.py", 1.0),), "Module"),
         # A module says less than the function that it leads to.
         (
-            "y = model.run(x)",
+            "y = a + b",
             (
                 ("_dispatch", f"{SITE}/lib/api.py", 1.0),
                 ("_Backend.go", f"{SITE}/lib/api.py", 1.0),
@@ -68,14 +68,25 @@ def shown(text: str, *below: tuple[str, str, float]) -> str | None:
             ),
             "solve",
         ),
-        ("y = model.run(x)", (("_dispatch", f"{SITE}/lib/api.py", 1.0),), "lib.api"),
+        ("y = a + b", (("_dispatch", f"{SITE}/lib/api.py", 1.0),), "lib.api"),
+        (  # what the text calls only makes the object that does the work
+            "async with session.post(url) as answer: pass",
+            (
+                ("_BaseRequestContextManager.__aenter__", f"{SITE}/aiohttp/client.py", 1.0),
+                ("BaseEventLoop.call_at", "/usr/lib/python3.11/asyncio/base_events.py", 0.4),
+                ("ClientSession.post", f"{SITE}/aiohttp/client.py", 0.01),
+            ),
+            "post",
+        ),
         # Methods that are made from text.
         ("p = Point(1, 2)", (("__create_fn__.<locals>.__init__", "<string>", 1.0),), "Point"),
-        ("points.sort()", (("__create_fn__.<locals>.__lt__", "<string>", 1.0),), "generated __lt__"),
+        ("points.sort()", (("__create_fn__.<locals>.__lt__", "<string>", 1.0),), "sort (generated __lt__)"),
+        ("x = a < b", (("__create_fn__.<locals>.__lt__", "<string>", 1.0),), "generated __lt__"),
         ("p = Row(1, 2)", (("<lambda>", "namedtuple_Row", 1.0),), "Row"),
         ("p = Row(1, 2)", (("__init__", "<attrs generated init __main__.Row>", 1.0),), "Row"),
         ("rows.sort()", (("__lt__", "<attrs generated methods app.Row>", 1.0),), "Row.__lt__"),
-        ("x = f(1)", (("_lambdifygenerated", "<lambdifygenerated-1>", 1.0),), "generated code"),
+        ("x = f(1)", (("_lambdifygenerated", "<lambdifygenerated-1>", 1.0),), "f"),
+        ("x = f(g(1))", (("_lambdifygenerated", "<lambdifygenerated-1>", 1.0),), "generated code"),
         # A public name stands.
         ("d = json.loads(x)", (("loads", "/usr/lib/python3.11/json/__init__.py", 1.0),), None),
         ("p = join(a, b)", (("join", "<frozen posixpath>", 1.0),), None),

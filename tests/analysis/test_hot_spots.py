@@ -95,6 +95,54 @@ def test_a_line_shares_its_time_with_the_function_it_calls_less_its_own_calls_in
     assert shares[20] == pytest.approx(share, abs=0.03)
 
 
+def test_a_function_whose_own_lines_were_sampled_has_no_time_of_the_line_that_calls_it() -> None:
+    """`print(len(rows(table)))`: what is seen there is that the rows are thrown away."""
+    inner = InnerCode("rows", 20, LineCode("return sorted(x)", None, ()))
+    code = LineCode("print(len(rows(table)))", None, (Construct("call", "print"),), (inner,))
+    edge = Hotspot("work", 8.0, 8.0, 1, "/app/work.py", 4, callee=Frame("rows", None, "/app/work.py", 20))
+    profiles = (
+        Profile("", "s", 10.0, (edge,), "program-calls"),
+        Profile("", "s", 10.0, (Hotspot("work", 1.0, 9.0, 1, "/app/work.py", 3),), "own-time"),
+    )
+    own = replace(line(20, 0.8), function="rows")
+    document = run(line(4, 0.2, code=code), own, profiles=profiles)
+    shares = {one.where.line: one.share for one in document.hot_spots if one.kind != "rest"}
+    assert shares == {20: pytest.approx(0.8), 4: pytest.approx(0.2)}
+
+
+@pytest.mark.parametrize(("queued", "kind"), [(0.0, "waiting"), (0.7, "python")])
+def test_a_line_computes_where_other_programs_had_the_processors(queued: float, kind: str) -> None:
+    split = TimeSplit(1.0, waiting=0.0, queued=queued, cpu=0.1, threads=1.0)
+    document = run(line(3, 1.0, main_cpu=0.06, own=0.06), time_split=split)
+    assert document.hot_spots[0].kind == kind
+
+
+@pytest.mark.parametrize(
+    ("library", "own", "kind"),
+    [
+        ("_polars_runtime.abi3.so", 0.6, "library"),
+        ("_polars_runtime.abi3.so", 0.01, "lock"),  # its threads wait, too
+        ("libpython3.11.so.1.0", 0.6, "lock"),
+    ],
+)
+def test_a_library_that_waits_for_its_own_threads_runs(library: str, own: float, kind: str) -> None:
+    polars = CodeLine("DataFrame.sort", "/usr/lib/python3.11/site-packages/polars/frame.py", 9, 1.0)
+    libraries = Profile("", "s", 1.0, (Hotspot(library, own, library=library),), "libraries")
+    waiting = line(3, 1.0, main_cpu=0.02, own=0.0, waits={"lock": 0.98}, callees=(polars,))
+    assert run(waiting, profiles=(libraries,)).hot_spots[0].kind == kind
+
+
+def test_how_often_a_sampled_call_was_made_is_known_where_it_took_less_under_cprofile() -> None:
+    """Beside other programs each run has its own times: samples say that `execute` has 60 % of the line."""
+    execute = CodeLine("Session.execute", "/usr/lib/python3.11/site-packages/orm/session.py", 9, 0.6)
+    code = line_code("rows += len(session.execute(query).all())", 1)
+    edge = Hotspot("work", 0.1, 0.1, 1500, "/app/work.py", 1, callee=Frame("execute", None, execute.file, 9))
+    profiles = (Profile("", "s", 1.0, (edge,), "program-calls"),)
+    under = run(line(3, 1.0, own=0.0, callees=(execute,), code=code), profiles=profiles).hot_spots[0].under
+    assert under is not None
+    assert (under.name, under.calls) == ("execute", 1500)
+
+
 def test_calls_that_another_line_of_the_function_makes_too_are_not_counted_to_this_line() -> None:
     """cProfile counts 10,400 `sub` of the function, 5,200 of which this line makes."""
     here = Construct("call", "re.sub")

@@ -51,19 +51,22 @@ def public_call(line: LineSamples, called: CodeLine) -> str | None:
         return _last(meant.function)
     if (bare := _OF_NUMPY.get(name, name.strip("_"))) in written:
         return bare
+    own = {inner.function for inner in line.code.into} if line.code is not None else set()
+    only = next(iter(written - own)) if len(written - own) == 1 else ""
     if generated:
-        return _generated_name(name, file, written) or _largest(below) or "generated code"
-    if name in _ITEM:
-        return f"{library_name(called.function, module_name(file))}{_ITEM[name]}"
+        return _generated_name(name, file, written, only) or only or _largest(below) or "generated code"
     shown = library_name(called.function, module_name(file))
-    # A module says little: the first function below it that is known has the time as well.
     if shown == WITH or (shown and shown in called.function):
-        return shown
-    return _largest(below) or shown
+        return f"{shown}{_ITEM.get(name, '')}"
+    # A module says little: the only call of the text, or the first function below that is known, has the time as well.
+    return only or _largest(below) or shown
 
 
-def _generated_name(name: str, file: str, written: set[str]) -> str:
-    """Return the class of a method that dataclasses, namedtuple or attrs made; empty for other code."""
+def _generated_name(name: str, file: str, written: set[str], only: str) -> str:
+    """Return the class of a method that dataclasses, namedtuple or attrs made, or what calls it; empty for other code.
+
+    `written`: the calls of the line, `only`: the one that is not of the program, if there is no other.
+    """
     if (tuple_ := _NAMEDTUPLE.fullmatch(file)) is not None:
         return tuple_[1]
     if (attrs := _ATTRS.fullmatch(file)) is not None:
@@ -71,7 +74,9 @@ def _generated_name(name: str, file: str, written: set[str]) -> str:
     if not re.fullmatch(r"__\w+__", name):
         return ""
     made = [call for call in written if call[:1].isupper()]
-    return made[0] if name in _MAKES and len(made) == 1 else f"generated {name}"
+    if name in _MAKES:
+        return made[0] if len(made) == 1 else f"generated {name}"
+    return f"{only} (generated {name})" if only else f"generated {name}"  # `sort` compares dataclasses
 
 
 def _largest(below: list[CodeLine]) -> str:

@@ -25,6 +25,7 @@ from profkit.analysis.hot_spots.rows import (
 )
 from profkit.analysis.stacks.line_counts import count_of
 from profkit.analysis.stacks.python_code import is_users_code
+from profkit.analysis.summaries.host import share_of_others
 from profkit.core.types import (
     Beneath,
     CodeLine,
@@ -40,6 +41,7 @@ from profkit.core.types import (
 LEADS_TO_OTHERS = ("lock", "child", "pipe", "input")
 RUNS = 0.05  # of the wall time of a thread: one that runs less waits for something
 ONE_PROCESSOR = 1.1
+COMPUTES = 0.1  # of the wall time that it could have run: a line that does less waits
 _RUNS = 1.9  # times a plain run: a pass that cost so much ran the program more than once
 _STARTED = 0.3  # seconds that a pass takes beside the program: perf and the sampler begin and end
 _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
@@ -48,7 +50,7 @@ _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
 def python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[CodeSpot], float]:
     """Return the places of a Python program and its wall seconds, of which they are shares; imports last."""
     sampled = move_late_samples(document, sampled)
-    rows = [part for row in _rows(sampled) for part in _with_callee(document, row)]
+    rows = [part for row in _rows(sampled, share_of_others(document)) for part in _with_callee(document, row)]
     wall, whole = _seconds_of(document, sampled), _whole_run(document, sampled)
     spots: list[CodeSpot] = []
     for group in group_rows(rows, whole, lambda line: _works_on_arrays(document, line)):
@@ -76,7 +78,7 @@ def outer_spots(document: RunDocument) -> list[CodeSpot]:
     waited = sum(
         seconds
         for line in sampled.lines
-        for kind, seconds in _waits_of(line).items()
+        for kind, seconds in _waits_of(line, share_of_others(document)).items()
         if kind in LEADS_TO_OTHERS
     )
     others = sum(line.other_cpu for line in sampled.lines)
@@ -108,10 +110,13 @@ def is_below(document: RunDocument, spot: CodeSpot, outer: Place) -> bool:
     return under > MOSTLY * sum(line.main_wall for line in here)
 
 
-def _rows(sampled: SampledTime) -> list[Row]:
-    """Return each line with its wall time by kind, once the waiting for other threads and processes is theirs."""
+def _rows(sampled: SampledTime, queued: float) -> list[Row]:
+    """Return each line with its wall time by kind, once the waiting for other threads and processes is theirs.
+
+    `queued`: the share (0..1) of the run in which other programs had the processors.
+    """
     rows = [Row(line) for line in sampled.lines]
-    waits = {id(row): _waits_of(row.line) for row in rows}
+    waits = {id(row): _waits_of(row.line, queued) for row in rows}
     if _one_at_a_time(sampled):
         for row in rows:
             _add_starved(row.line, waits[id(row)])
@@ -175,7 +180,7 @@ def _working(line: LineSamples) -> float:
     return max(line.other_cpu, runnable) if line.other_cpu > RUNS * line.other_wall else line.other_cpu
 
 
-def _waits_of(line: LineSamples) -> dict[str, float]:
+def _waits_of(line: LineSamples, queued: float) -> dict[str, float]:
     """Return what the main thread waited for in a line, in seconds; `child` where a library of processes waits."""
     most = max(0.0, line.main_wall - line.main_cpu)
     known = sum(line.waits.values())
@@ -189,8 +194,9 @@ def _waits_of(line: LineSamples) -> dict[str, float]:
     # Waits that are shorter than the time between two samples are seen in none of them.
     if _waits_for_inputs(line) and kinds.get("input", 0.0) < most:
         kinds["input"] = max(0.0, most - sum(value for kind, value in kinds.items() if kind != "input"))
-    # A busy machine lets a line wait that computes: without a system call that waits, it is no wait.
-    if not kinds and line.main_cpu < 0.1 * line.main_wall and most > 0:
+    # A busy machine lets a line wait that computes: without a system call that waits, it is no wait unless it computed
+    # much less than the processors' share that was left for the run.
+    if not kinds and line.main_cpu < COMPUTES * (1 - queued) * line.main_wall and most > 0:
         kinds[
             "child" if any(_CHILDREN.search(path_of(callee)) for callee in line.callees[:1]) else "waiting"
         ] = most
@@ -245,6 +251,8 @@ def _with_callee(document: RunDocument, row: Row) -> Iterator[Row]:
             and (edge.callee.file, edge.callee.function) == (line.file, inner.function)
         ]
         taken = max((edge.total or edge.own for edge in called), default=0.0)
+        if _is_sampled(document, line.file, inner.function, taken / profile.total):
+            continue
         part = left * taken / max(taken + own.own + built_in, 1e-9)
         if part < MIN_SHARE or taken < own.own * MIN_SHARE:
             continue
@@ -266,6 +274,23 @@ def _with_callee(document: RunDocument, row: Row) -> Iterator[Row]:
         callee = replace(callee, main_cpu=line.main_cpu, other_cpu=line.other_cpu)
         yield Row(callee, {kind: part * seconds for kind, seconds in row.kinds.items()})
     yield Row(line, {kind: left * seconds for kind, seconds in row.kinds.items()})
+
+
+def _is_sampled(document: RunDocument, file: str | None, function: str, share: float) -> bool:
+    """Return whether the lines of a function have samples for at least half of its share (0..1) of the time.
+
+    Then they are not seen at the line that calls it.
+    """
+    return any(
+        sum(
+            line.main_wall
+            for line in sampled.lines
+            if (line.file, last_part(line.function)) == (file, function)
+        )
+        >= MOSTLY * share * sampled.wall
+        > 0
+        for sampled in document.sampled[:1]
+    )
 
 
 def _import_spots(imports: Profile | None, sampled: SampledTime, share: float, wall: float) -> list[CodeSpot]:

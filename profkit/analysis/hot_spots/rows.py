@@ -166,7 +166,9 @@ def make_spot(document: RunDocument, group: Sequence[Row], share: float, seconds
     under = _beneath(document, line, share, seconds)
     if compiles_with_xla(line):
         kind, under = "library", Beneath("XLA's compiler")
-    elif kind == "lock" and waits_for_xla(document, under, line.code):
+    elif kind == "lock" and (
+        waits_for_xla(document, under, line.code) or waits_for_its_threads(document, under, seconds)
+    ):
         kind = "library"
     caller = first if first is not None and is_users_code(first.file, "") and not own else None
     return CodeSpot(
@@ -209,6 +211,25 @@ def waits_for_xla(document: RunDocument, under: Beneath | None, code: LineCode |
         return under.library in _OF_JAX
     calls = {call.name.rpartition(".")[2] for call in code.find("call")} if code is not None else set()
     return bool(calls) and not calls & _OF_THREADS
+
+
+def waits_for_its_threads(document: RunDocument, under: Beneath | None, seconds: float) -> bool:
+    """Return whether the call of a library waits for threads of the library's own machine code, as in Polars.
+
+    Of so many `seconds` at a place, perf saw this code at work for a good part, as far as other programs let it run.
+    """
+    profile, library = profile_of(document, "libraries"), under.library if under is not None else None
+    if profile is None or not library or library in ("built-in", "standard library"):
+        return False
+    split = document.time_split
+    idle = split.queued / split.wall if split is not None and split.queued and split.wall > 0 else 0.0
+    own = sum(
+        hotspot.own
+        for hotspot in profile.hotspots
+        if library in (hotspot.library or hotspot.function).partition(".")[0]
+        and ".so" in (hotspot.library or hotspot.function)
+    )
+    return own >= SURE * (1 - idle) * seconds
 
 
 def compiles_with_xla(line: LineSamples) -> bool:
@@ -283,8 +304,11 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         and not is_users_code(edge.callee.file, edge.callee.function)
     ]
     edge = max(edges, key=lambda edge: edge.total or edge.own, default=None)
-    # What takes a small part of the place's time is not what it is about: an operator beside it may be.
-    if edge is not None and profile is not None and (edge.total or edge.own) < SURE * share * profile.total:
+    # What takes a small part of the place's time is not what it is about: an operator beside it may be. Of a sampled
+    # call the samples say this: the run under cProfile is another one.
+    seen = called is not None and called.value >= SURE * (line.main_wall + line.other_wall)
+    least = SURE * share * profile.total if profile is not None and not seen else 0.0
+    if edge is not None and (edge.total or edge.own) < least:
         edge = None
     if edge is not None and edge.callee is not None:
         shared = line.code is not None and last_part(edge.callee.function) in {

@@ -212,7 +212,7 @@ class LineTally:
             number or None,
             **{
                 **known,
-                "callees": largest(line.callees),
+                "callees": largest(_by_function(line.callees)),
                 "callers": largest(line.callers),
                 "below": _good_part(line),
                 "inside": _opened(line),
@@ -255,6 +255,16 @@ def _function_of(places: Sequence[Place], at: int) -> int:
     while at > 0 and places[at][0].function.rpartition(".")[2] in COMPREHENSIONS:
         at -= 1
     return at
+
+
+def _by_function(places: Mapping[Place, float]) -> dict[Place, float]:
+    """Return the seconds of each function, at the line of it that has most of them."""
+    first: dict[Frame, Place] = {}
+    sums: dict[Place, float] = {}
+    for place, seconds in sorted(places.items(), key=lambda item: -item[1]):
+        at = first.setdefault(place[0], place)
+        sums[at] = sums.get(at, 0.0) + seconds
+    return sums
 
 
 def _good_part(line: _Line) -> tuple[CodeLine, ...]:

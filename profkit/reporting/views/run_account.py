@@ -423,11 +423,23 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
     code = spot.code.text.strip() if spot.code is not None else ""
     count = round(row.launches or 0)
     does = DOES.get(spot.kind, "")
-    bare = text == does or (bool(spot.executions) and text.startswith(f"{does}, "))
+    bare = (
+        text == does
+        or text.startswith(f"{does}, called ")
+        or (bool(spot.executions) and text.startswith(f"{does}, "))
+    )
     if not code or spot.kind not in RUNS_CODE or not bare:
         return text + beside
     times = f"{count:,} x " if count > 1 else ""
-    return f"runs: {times}{code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}{beside}"
+    shown = code if len(code) <= _LINE else f"{code[: _LINE - 1]}…"
+    # How often the line ran is not known, but how often its function did.
+    least = "≥ " if spot.partial else ""
+    calls = (
+        f", in {least}{spot.calls:,} calls"
+        if not times and (spot.calls or 0) > 1 and not spot.executions
+        else ""
+    )
+    return f"runs: {times}{shown}{calls}{beside}"
 
 
 def _of_one(spot: CodeSpot, repeats: int) -> CodeSpot:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -477,7 +478,7 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
         each_text = f", {format_quantity(each, 's')} each" if each else ""
         called = called_name(under)
         # What Python's import system does is of no package, and the kind says that it imports.
-        name = "" if called == IMPORT_SYSTEM else cut_right(called, _CALLED)
+        name = "" if called == IMPORT_SYSTEM else cut_right(_with_module(spot, called), _CALLED)
         if name:
             text = f"{'runs' if spot.kind in RUNS_CODE else text}: {calls}{name}{each_text}"
     elif spot.calls and spot.calls > 1:
@@ -488,6 +489,15 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
     elif spot.threads > 1:
         text += f", in {spot.threads} threads"
     return text + _inside_text(spot) + beside_text(spot)
+
+
+def _with_module(spot: CodeSpot, called: str) -> str:
+    """Return `json.loads` of `loads` where the line calls it by its module, and there is room for it."""
+    written = [call.name for call in spot.code.find("call")] if spot.code is not None else []
+    named = next(
+        (name for name in written if re.fullmatch(rf"[a-z_][\w.]*\.{re.escape(called)}", name)), called
+    )
+    return named if len(named) <= _CALLED else called
 
 
 def beside_text(spot: CodeSpot) -> str:
