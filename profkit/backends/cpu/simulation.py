@@ -167,6 +167,7 @@ class Simulation(Pass):
             instructions=name == "simulate-l2",
             valgrind=str(self._valgrind.path),
             setarch=self._valgrind.setarch,
+            fair=delay is not None,  # a thread of its own begins the window
         )
         program, vgdb = program_file(self.context.workload), shutil.which("vgdb")
         if address is not None and program is not None and vgdb is not None:

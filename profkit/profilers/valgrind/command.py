@@ -97,6 +97,7 @@ def callgrind_argv(
     instructions: bool,
     valgrind: str = "valgrind",
     setarch: str | None = None,
+    fair: bool = False,
 ) -> tuple[str, ...]:
     """Return the command that simulates `workload_argv` and leaves `<out>.<pid>` per process.
 
@@ -105,7 +106,9 @@ def callgrind_argv(
     instruction address, which the instruction mix needs, instead of by source line. `setarch`: a working setarch,
     for the programs that are not followed; valgrind itself places a simulated one, whose counts were the same to
     the last miss with and without it (3.19, x86-64). Children are followed (`env python ...` is one), compilers
-    are not. The geometry is always given: what valgrind detects by itself is wrong on new processors.
+    are not. `fair`: threads have their turns in order; else one that wakes up may find no moment between two turns
+    of another, on a busy machine for seconds. The geometry is always given: what valgrind detects by itself is wrong
+    on new processors.
     """
     command = [] if setarch is None else [setarch, "-R"]
     command += [
@@ -131,6 +134,8 @@ def callgrind_argv(
     ]
     if region:
         command.append("--instr-atstart=no")
+    if fair:
+        command.append("--fair-sched=try")
     return (*command, *workload_argv)
 
 

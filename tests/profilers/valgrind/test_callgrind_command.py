@@ -41,6 +41,8 @@ def argv(**options: Any) -> tuple[str, ...]:
         ({}, "--callgrind-out-file=/run/x/l3.%p", ""),
         ({"setarch": "/usr/bin/setarch"}, "/usr/bin/setarch", ""),
         ({"valgrind": "/opt/v"}, "/opt/v", "valgrind"),
+        ({"fair": True}, "--fair-sched=try", ""),
+        ({}, "--vex-iropt-level=1", "--fair-sched=try"),
     ],
 )
 def test_options(options: dict[str, Any], present: str, absent: str) -> None:

@@ -47,14 +47,16 @@ class SimulationWindow:
         requests = self._requests()
         with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime of proc(5)
-        # Valgrind itself takes some of the seconds since this process was started.
-        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-        waited, slept = _queued_seconds(), 0.0
-        # Where Python started faster than was thought, the program would end before its window began.
-        until = min(seconds - (age - waited), seconds - START_SECONDS)
-        while (left := min(until - slept + _queued_seconds() - waited, 2 * seconds - age - slept)) > SOON:
+        started = ticks / os.sysconf("SC_CLK_TCK")
+        # Valgrind itself takes some of the seconds since this process was started. Where Python started faster than
+        # was thought, the program would end before its window began.
+        until: float | None = None
+        while True:
+            age, queued = time.clock_gettime(time.CLOCK_BOOTTIME) - started, _queued_seconds()
+            until = until if until is not None else min(seconds, age - queued + seconds - START_SECONDS)
+            if (left := min(until - (age - queued), 2 * seconds - age)) <= SOON:
+                break
             time.sleep(left)
-            slept += left
         if requests.reason is None:
             requests.send(START_INSTRUMENTATION)
 
