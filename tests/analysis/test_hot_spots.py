@@ -433,6 +433,24 @@ def test_a_module_of_the_program_that_takes_long_itself_is_named_at_the_line_tha
     assert (loaded[0].line, loaded[1]) == (2, "tables")
 
 
+def test_a_module_of_the_program_is_not_named_by_the_small_library_that_the_next_line_imports() -> None:
+    """Of 2.6 s in `import tables` 97 % stood at the line of `import json`, which took 16 ms."""
+
+    def module(name: str, own: float, seconds: float, file: str, line: int) -> Hotspot:
+        callers = (CodeLine("<module>", "/app/work.py", line, seconds),)
+        return Hotspot(name, own, seconds, file=file, callers=callers)
+
+    modules = (
+        module("tables", 2.3, 2.3, "/app/tables.py", 1),
+        module("json", 0.1, 0.1, "/usr/lib/json.py", 2),
+    )
+    found = imported_lines(Profile("", "s", 2.4, modules, "sampled-imports"))
+    assert [(line.line, name, seconds) for line, name, seconds in found] == [
+        (1, "tables", 2.3),
+        (2, "json", 0.1),
+    ]
+
+
 def test_a_lock_is_held_where_others_wait_for_it() -> None:
     holding = line(
         8, 0.0, Construct("within", "lock", "7"), other_wall=1.0, own=0.0, other_waits={"sleep": 1.0}

@@ -317,22 +317,18 @@ def _import_spots(imports: Profile | None, sampled: SampledTime, share: float, w
 def imported_lines(imports: Profile) -> list[tuple[CodeLine, str, float]]:
     """Return the program's lines that import libraries, each with the library and its seconds, the most first.
 
-    Where its own modules take the time themselves, they are listed in the place of libraries.
+    Its own modules are among them with what they take themselves.
     """
     found: dict[tuple[str | None, int | None], tuple[CodeLine, str, float]] = {}
-    for own in (False, True):
-        for module in imports.hotspots:
-            if is_users_code(module.file) != own:
-                continue
-            for line in module.callers:
-                if is_users_code(line.file) and line.value > 0:
-                    known = found.get((line.file, line.line))
-                    name, most = (known[1], known[2]) if known is not None else (module.function, 0.0)
-                    # One line may import several: the one that takes most is named.
-                    name = module.function if line.value > most else name
-                    found[line.file, line.line] = (line, name, most + line.value)
-        if found:
-            break
+    for module in imports.hotspots:
+        share = min(1.0, module.own / module.total) if is_users_code(module.file) and module.total else 1.0
+        for line in module.callers:
+            if is_users_code(line.file) and (seconds := share * line.value) > 0:
+                known = found.get((line.file, line.line))
+                name, most = (known[1], known[2]) if known is not None else (module.function, 0.0)
+                # One line may import several: the one that takes most is named.
+                name = module.function if seconds > most else name
+                found[line.file, line.line] = (line, name, most + seconds)
     return sorted(found.values(), key=lambda each: -each[2])
 
 

@@ -250,26 +250,36 @@ def has_cprofile(profiles: Sequence[Profile]) -> bool:
 
 
 def python_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
-    """Return time.python and time.import (s): by cProfile if it ran, else by sampled stacks.
+    """Return time.python and time.import (s): by cProfile if it saw the whole run, else by sampled stacks.
 
-    cProfile slows Python code and not native code: its times are not those of the timing pass.
+    cProfile slows Python code and not native code: its times are not those of the timing pass. What it saw of a run
+    that went on without it is less than the whole, and an import may have been cut.
     """
     kinds = {profile.kind: profile for profile in profiles}
     own, imports = kinds.get("own-time"), kinds.get("imports")
-    if own is not None:
+    cut = own is not None and own.partial
+    if own is not None and not (cut and "sampled-functions" in kinds):
+        early = Fact.of("ended-early", name="cProfile", seconds=own.total) if cut else None
         imported = imports.total if imports is not None else 0.0
         formula = "own time of all functions - import time"
         readings = [
-            _reading("time.python", max(0.0, own.total - imported), "s", formula, "cprofile", doubt=own.doubt)
+            _reading(
+                "time.python",
+                max(0.0, own.total - imported),
+                "s",
+                formula,
+                "cprofile",
+                doubt=own.doubt or early,
+            )
         ]
         if imports is not None:
             formula = "cumulative time of the import system"
             readings.append(
-                _reading("time.import", imports.total, "s", formula, "cprofile", doubt=imports.doubt)
+                _reading("time.import", imports.total, "s", formula, "cprofile", doubt=imports.doubt or early)
             )
         return tuple(readings)
     functions, sampled = kinds.get("sampled-functions"), kinds.get("sampled-imports")
-    if functions is None or has_cprofile(profiles):
+    if functions is None or (has_cprofile(profiles) and not cut):
         return ()
     seconds = sum(spot.own for spot in functions.hotspots)
     formula = "processor time sampled outside of imports"

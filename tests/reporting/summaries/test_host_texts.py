@@ -78,6 +78,28 @@ def test_import_time_stands_apart_from_python_time() -> None:
     assert rows_of(summary, imports) == [("torch/__init__.py", "6.7 %", "66.7 %", "1")]
 
 
+def test_an_import_that_the_end_of_cprofile_cut_is_no_whole_one() -> None:
+    """The window had ended within it: of an import of 4.6 s 1.5 were seen, and shown as all of it."""
+    cut = [replace(profile, partial=True) for profile in python_profiles()]
+    doubts = {reading.metric: reading.doubt for reading in python_readings(cut)}
+    assert {metric: doubt and doubt.code for metric, doubt in doubts.items()} == {
+        "time.python": "ended-early",
+        "time.import": "ended-early",
+    }
+    summary = concern_section("python", *python_readings(cut), profiles=tuple(cut))
+    assert "imports take at least 1.50 s" in summary.headline
+    module = Hotspot("torch", 4.6, 4.6)
+    sampled = (
+        Profile("", "s", 0.5, (Hotspot("work", 0.4),), "sampled-functions"),
+        Profile("", "s", 4.6, (module,), "sampled-imports"),
+    )
+    of_samples = {reading.metric: reading for reading in python_readings((*cut, *sampled))}
+    assert of_samples["time.import"].value == 4.6
+    assert of_samples["time.import"].source.tool == "stacks"
+    whole = {reading.metric: reading for reading in python_readings((*python_profiles(), *sampled))}
+    assert whole["time.import"].source.tool == "cprofile"
+
+
 NESTED = """
 def leaf(n): return sorted(range(n, 0, -1))
 def fall(n): return leaf(n) if n < 3 else fall(n - 1)

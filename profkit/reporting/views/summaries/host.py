@@ -89,7 +89,9 @@ def _profiles_section(
         headline = f"{_place(top, first)} takes {share}."
     imports = next((p for p in known if p.kind in ("imports", "sampled-imports")), None)
     if imports is not None:
-        headline = f"{headline[:-1]}; imports take {format_quantity(imports.total, imports.unit)}."
+        # cProfile ended before the run did, perhaps within an import
+        least = "at least " if imports.partial else ""
+        headline = f"{headline[:-1]}; imports take {least}{format_quantity(imports.total, imports.unit)}."
     return concern_section(concern, headline, tables, (note,) if note else ())
 
 
