@@ -328,6 +328,7 @@ def sampled_runs(plain: float, own: float) -> int:
 # Processor time of the sampled run as a multiple of a plain one: up to 1.14 was measured while a program has fewer than
 # 1,000 samples (docs/measurements.md). More samples are worth it: no other pass has its times from this run.
 SAMPLED_COST = 1.15
+AGAIN_SECONDS = 0.05  # that each further run of a short program takes beside its own: the sampler's start
 
 
 class StacksPass(PythonPass):
@@ -362,7 +363,9 @@ class StacksPass(PythonPass):
         more = [self._again(first, number) for number in range(2, count + 1)]
         return [
             replace(
-                plans[0], steps=(first, *more), cost=count * (SAMPLED_COST + plain_runs(self.fixed, state))
+                plans[0],
+                steps=(first, *more),
+                cost=count * SAMPLED_COST + plain_runs(self.fixed + (count - 1) * AGAIN_SECONDS, state),
             )
         ]
 

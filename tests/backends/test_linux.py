@@ -10,7 +10,7 @@ import pytest
 
 from profkit.backends import PlanState, RunContext
 from profkit.backends.cpu.linux import RecordedStacks, SampledTrace, compiler_facts
-from profkit.backends.passes import AllocationsPass, sampled_runs
+from profkit.backends.passes import AllocationsPass, StacksPass, sampled_runs
 from profkit.core.types import PassResult, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.perf.probe import PerfAbility
@@ -85,6 +85,17 @@ def test_a_program_is_sampled_again_while_the_first_answer_stays_within_2_t_and_
         assert count == 1 or plain * (1 + count) <= 2 * plain + 2.4
     assert sampled_runs(0.7, 0.7) > 2 > sampled_runs(5.0, 5.0)
     assert sampled_runs(2.2, 0.7) == 2  # on a busy machine
+
+
+def test_further_samples_of_a_short_program_are_planned_without_the_seconds_of_a_first_start(
+    tmp_path,
+) -> None:
+    """15 runs of 0.15 s were planned with 8.6 s and took 2.8: each had the 0.4 s of the first."""
+    workload = Workload((sys.executable, "work.py"), str(tmp_path), "work", sys.executable)
+    context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
+    (planned,) = StacksPass(context).plan(PlanState(False, plain_seconds=0.15))
+    assert len(planned.steps) == 15
+    assert 2.8 <= planned.cost * 0.15 <= 1.5 * 2.8
 
 
 def test_tracemalloc_lasts_until_a_region_whose_program_it_slows_down_before(tmp_path):
