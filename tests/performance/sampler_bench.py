@@ -119,6 +119,34 @@ async def main():
     await asyncio.gather(parse(), count(), check())
 asyncio.run(main())
 """
+# Tasks of 0.05, 0.5 and 5 ms, each of which ends in a wait of the event loop, and two threads that it waits for.
+TASKS = """
+import asyncio, threading, zlib
+ended = threading.Event()
+blob = os.urandom(1 << 15) * 8
+def pack():
+    while not ended.is_set():
+        zlib.compress(blob, 1)
+        time.sleep(0.004)
+async def repeat(times, pause, call):
+    for n in range(times):
+        call(n)
+        await asyncio.sleep(pause)
+def short(n):
+    t = now(); sum(range(n % 7, 1_400)); add("short", now() - t)
+def medium(n):
+    t = now(); [n * m for m in range(8_000)]; add("medium", now() - t)
+def long(n):
+    t = now(); sorted(range(20_000), key=lambda m: -m); add("long", now() - t)
+async def main():
+    packing = asyncio.to_thread(pack), asyncio.to_thread(pack)
+    tasks = [repeat(3_000, 0.0003, short) for _ in range(4)] + [repeat(2_000, 0.0005, medium), repeat(250, 0.004, long)]
+    waiting = asyncio.gather(*packing)
+    await asyncio.gather(*tasks)
+    ended.set()
+    await waiting
+asyncio.run(main())
+"""
 POOL = """
 import hashlib, json as js, zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -233,6 +261,7 @@ PROGRAMS = {
     "pandas": PANDAS,
     "nested": NESTED,
     "asyncio": ASYNCIO,
+    "tasks": TASKS,
     "pool": POOL,
     "django": DJANGO,
     "handover": HANDOVER,

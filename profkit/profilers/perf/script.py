@@ -21,7 +21,7 @@ from profkit.profilers.files import reading
 from profkit.profilers.perf.samples import MAX_THREADS, MergedEvents, frame_of
 
 CHUNK = 1 << 20
-# The thread of our own sampler in a Python program (runtime/passes/host/samples.py): no part of that program.
+# The thread of our own sampler in a Python program (runtime/passes/host/stacks): no part of that program.
 OWN_THREAD = b"profkit-sampler"
 MAX_UNBROKEN = 1 << 24  # a sample is some kilobytes; 16 MiB without an end is another kind of file
 

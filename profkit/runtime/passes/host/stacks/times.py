@@ -9,10 +9,10 @@ PAUSE = 0.005  # seconds between two samples, and between two looks at variables
 FIRST_PAUSE, EARLY = 0.001, 0.1
 # Until so many samples, pauses are shorter and more of the program's time is taken: a share of a third that is known
 # from 300 samples is off by 5 points in one run of twenty, whatever the program does. More of them change little.
-ENOUGH_SAMPLES, EARLY_PAUSE = 1000, 0.002
+ENOUGH_SAMPLES, EARLY_PAUSE = 2000, 0.0015
 # Of the processor time of a program that computes, what we take with the lock held: where stacks are deep, threads many
 # or caches cold, samples are taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
-COST_SHARE, EARLY_COST_SHARE, COST_WEIGHT = 0.02, 0.04, 0.1
+COST_SHARE, EARLY_COST_SHARE, COST_WEIGHT = 0.02, 0.06, 0.1
 # Of a deep stack the interpreter makes objects that the program has to take away: it costs that as well.
 DEEP_COST = 3.0
 # Of the time: a program that ran for as long has all of these samples, since those that come while it waits hold nobody
