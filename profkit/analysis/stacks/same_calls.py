@@ -44,6 +44,23 @@ _OF_ARRAYS = re.compile(
     r"numpy\.(sum|mean|std|var|median|percentile|quantile|unique|argsort|cumsum|histogram|bincount|linalg\.norm|a?min|a?max"
     r"|corrcoef|cov|fft\.\w+)"
 )
+_FITS = frozenset({"fit", "fit_transform"})
+# Models that begin with random numbers: several fits may be wanted.
+_BY_CHANCE = re.compile(
+    r"Forest|Trees|Boost|KMeans|Mixture|MLP|SGD|TSNE|UMAP|NMF|Bagging|Dirichlet|Perceptron|SVD|FastICA|Embedding|Search"
+)
+# What they get stays as it is; what they are methods of may change.
+_ONLY_READ = _FITS | {
+    "transform",
+    "predict",
+    "predict_proba",
+    "score",
+    "append",
+    "add",
+    "print",
+    "dumps",
+    "write",
+}
 _LIBRARIES = ("numpy.", "scipy.", "math.", "statistics.")
 
 
@@ -81,6 +98,11 @@ def same_calls_at(
             matrix = dotted(call.args[0])
             if matrix and (places := _stays(call.args[0], function, inner, facts)) is not None:
                 yield Construct("same-matrix", matrix, " ".join((name, *places)))
+        elif (
+            name.rpartition(".")[2] in _FITS
+            and (model := _fitted_model(call, function, inner, facts)) is not None
+        ):
+            yield Construct("same-fit", model[0], " ".join(("fit", *model[1])))
         elif inner and _is_same_call(call, function, inner[-1:], facts):
             again = sum(
                 _is_same_call(other, function, inner[-1:], facts) for other in _calls_of(calls, name, facts)
@@ -118,6 +140,33 @@ def _is_same_call(
         or (dotted(argument) and _stays(argument, function, loops, facts) is not None)
         for argument in call.args
     )
+
+
+def _fitted_model(
+    call: ast.Call, function: ast.AST | None, loops: Sequence[ast.AST], facts: FileFacts
+) -> tuple[str, tuple[str, ...]] | None:
+    """Return a model that is fitted to what stays, with parameters that stay, and what both depend on."""
+    if not isinstance(call.func, ast.Attribute) or not call.args:
+        return None
+    made: ast.AST | None = call.func.value
+    if isinstance(made, ast.Name):
+        values = _assigned(function or facts.tree, made.id)
+        made = values[0] if len(values) == 1 else None
+    if not isinstance(made, ast.Call):
+        return None
+    kind = facts.name_of(made.func).rpartition(".")[2]
+    if _BY_CHANCE.search(kind) and not any(keyword.arg == "random_state" for keyword in made.keywords):
+        return None  # another fit is another model
+    given = [*call.args, *(keyword.value for keyword in (*call.keywords, *made.keywords)), *made.args]
+    if not all(dotted(argument) for argument in call.args):
+        return None
+    places: list[str] = []
+    for argument in given:
+        found = _stays(argument, function, loops, facts, is_text=argument not in call.args)
+        if found is None:
+            return None
+        places += found
+    return kind, tuple(dict.fromkeys(places))
 
 
 # ------------------------------------------------------------ what stays
@@ -206,7 +255,8 @@ def changed_in(blocks: Sequence[ast.AST], facts: FileFacts) -> set[str]:
                 into = into.value
             changed.add(dotted(into))
         elif isinstance(node, ast.Call) and not _is_without_effect(node, facts):
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            only_reads = facts.name_of(node.func).rpartition(".")[2] in _ONLY_READ
+            given = [] if only_reads else [*node.args, *(keyword.value for keyword in node.keywords)]
             given += [node.func.value] if isinstance(node.func, ast.Attribute) else []
             changed |= {dotted(argument) for argument in given}
     return changed - {""}

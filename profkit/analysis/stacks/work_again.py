@@ -16,6 +16,15 @@ _SETS = frozenset({"set", "frozenset"})
 _OF_SETS = (ast.BitAnd, ast.BitOr, ast.Sub, ast.BitXor)
 _SET_METHODS = frozenset({"intersection", "union", "difference", "isdisjoint", "issubset", "issuperset"})
 _DIAGONALS = frozenset({"numpy.diag", "numpy.diagflat"})
+_TESTS_ALL = frozenset(
+    {
+        "numpy.where", "numpy.nonzero", "numpy.flatnonzero", "numpy.argwhere", "numpy.any", "numpy.sum", "numpy.argmax",
+        "numpy.count_nonzero", "numpy.argmin",
+    }
+)  # fmt: skip
+_TEST_METHODS = frozenset({"any", "sum", "argmax", "nonzero", "argmin"})
+_ABSOLUTE = frozenset({"numpy.abs", "numpy.absolute", "numpy.fabs", "abs"})
+_REDUCES = frozenset({"mean", "sum", "std", "var", "min", "max", "median"})
 NESTED = 3  # loops of a product of matrices
 
 
@@ -31,6 +40,10 @@ def work_again_at(
         elif isinstance(node, ast.BinOp | ast.Call):
             yield from _sets_made(node, function, loops)
             yield from _diagonals(node, name_of)
+            if isinstance(node, ast.Call):
+                inner = [loop for loop in loops if any(part is node for part in ast.walk(loop))]
+                yield from _compares_all(node, Surroundings(function, inner), name_of)
+                yield from _windows(node, Surroundings(function, inner), name_of)
         elif isinstance(node, ast.Assign) and loops:
             yield from _replaced(node, loops[-1])
         elif isinstance(node, ast.AugAssign) and len(loops) >= NESTED:
@@ -75,6 +88,71 @@ def _is_few(node: ast.AST | None, *, of_end: bool) -> bool:
     return isinstance(node, ast.Name) or (
         isinstance(node, ast.Constant) and type(node.value) is int and 0 < node.value <= 100
     )
+
+
+def _compares_all(
+    node: ast.Call, around: Surroundings, name_of: Callable[[ast.AST], str]
+) -> Iterator[Construct]:
+    """Yield an array that stays and is compared with the item as a whole: `numpy.where(ids == key)`, or `.any()` of it.
+
+    Or of which the element nearest to it is found: `numpy.abs(values - x).argmin()`.
+    """
+    name = name_of(node.func)
+    given: ast.AST | None = node.args[0] if name in _TESTS_ALL and len(node.args) == 1 else None
+    if given is None and isinstance(node.func, ast.Attribute) and node.func.attr in _TEST_METHODS:
+        given = node.func.value
+    method = (
+        name.rpartition(".")[2]
+        if given is not None and name in _TESTS_ALL
+        else getattr(node.func, "attr", "")
+    )
+    if isinstance(given, ast.Call) and name_of(given.func) in _ABSOLUTE and len(given.args) == 1:
+        given = given.args[0] if method == "argmin" else None
+        sides = (
+            [given.left, given.right]
+            if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Sub)
+            else []
+        )
+        kind = "nearest"
+    else:
+        equal = isinstance(given, ast.Compare) and len(given.ops) == 1 and isinstance(given.ops[0], ast.Eq)
+        sides = [given.left, given.comparators[0]] if equal and isinstance(given, ast.Compare) else []
+        kind = "equal"
+    for array, item in (sides, sides[::-1]) if sides else ():
+        kept = dotted(array)
+        if kept and around.stays(kept) and around.differs(item) and not around.differs(array):
+            yield Construct("compares-all", kept, kind)
+            yield from around.parameter(kept)
+        elif kept and around.stays(kept) and around.differs(item) and not around.loops:
+            yield Construct("compares-all", kept, kind)
+            yield from around.parameter(kept)
+            return
+
+
+def _windows(node: ast.Call, around: Surroundings, name_of: Callable[[ast.AST], str]) -> Iterator[Construct]:
+    """Yield a sum or mean of a slice that moves with the item of a loop: `values[n - 10 : n].mean()`."""
+    name, given = name_of(node.func), node.args[0] if node.args else None
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Subscript):
+        given = node.func.value
+    elif not name.startswith("numpy."):
+        return
+    method = name.rpartition(".")[2]
+    if (
+        method not in _REDUCES
+        or not isinstance(given, ast.Subscript)
+        or not isinstance(given.slice, ast.Slice)
+    ):
+        return
+    kept, part = dotted(given.value), given.slice
+    moves = part.lower is not None and part.upper is not None and part.step is None
+    if (
+        moves
+        and around.loops
+        and around.stays(kept)
+        and around.differs(part.lower)
+        and around.differs(part.upper)
+    ):  # type: ignore[arg-type]
+        yield Construct("window", kept, method)
 
 
 def _sets_made(

@@ -39,6 +39,9 @@ ConstructKind = Literal[
     "reads-again",  # reads the file `name`, the same each time; `how`: "loop", or the parameters that it depends on
     "same-matrix",  # factorises `name`, which stays; `how`: the function, and the parameters that it depends on
     "same-call",  # calls `name`, which has no effect, with what stays; `how`: such calls, all of it there, the text
+    "same-fit",  # fits a model `name` to what stays; `how`: the parameters of the function that this depends on
+    "compares-all",  # all elements of `name`, an array that stays, with the item; `how`: "equal", or "nearest"
+    "window",  # takes `how` of a slice of `name` that moves with the loop
     "aggregates",  # sum, min or max (`how`) of all elements of `name`, which stays, and of nothing that an item changes
     "asks",  # a loop asks `how`, an object that stays, for its attribute `name`, or calls it
     "gives",  # a loop calls `name` with arguments that stay the same, at the places `how`: "0 2"

@@ -32,7 +32,7 @@ from profkit.analysis.judge.rules.native import functions as native_functions
 from profkit.analysis.judge.rules.native import loops as native_loops
 from profkit.analysis.judge.rules.native import programs as started_programs
 from profkit.analysis.judge.rules.native import registers as native_registers
-from profkit.analysis.judge.rules.work import again, excess, growth, same, values
+from profkit.analysis.judge.rules.work import again, excess, growth, passes, same, values
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -196,6 +196,7 @@ PATTERNS = (
     *spot_chains.PATTERNS,
     *again.PATTERNS,
     *same.PATTERNS,
+    *passes.PATTERNS,
     *values.PATTERNS,
     *excess.PATTERNS,
     *growth.PATTERNS,

@@ -133,7 +133,7 @@ def _is_gone_through(spot: CodeSpot, construct: Construct, held: Variable, runs:
         by_value = held.type == "dict" and construct.how == "values"
         return length >= LONG and (held.type in ("list", "tuple", "collections.deque") or by_value)
     each = EACH_ELEMENT if "(" in construct.how else EACH_PLAIN
-    if not _stays_in_calls(spot, construct.name, held, each, runs):
+    if not stays_in_calls(spot, construct.name, held, each, runs):
         return False
     often = runs >= MIN_CALLS or is_often(spot, held, each)
     if not construct.how.startswith("."):
@@ -143,7 +143,7 @@ def _is_gone_through(spot: CodeSpot, construct: Construct, held: Variable, runs:
     return often and held.type.startswith(_TREES)
 
 
-def _stays_in_calls(
+def stays_in_calls(
     spot: CodeSpot, name: str, held: Variable, each: float = EACH_ELEMENT, runs: int = 0
 ) -> bool:
     """Return whether a name is no parameter, or the loop that calls the function gives the same each time.
@@ -242,7 +242,7 @@ def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             held is None
             or not known
             or (held.length or 0) < LONG
-            or not _stays_in_calls(spot, construct.name, held)
+            or not stays_in_calls(spot, construct.name, held)
         ):
             continue
         if not is_often(spot, held):

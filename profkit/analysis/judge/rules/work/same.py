@@ -5,7 +5,7 @@ The source says that what they get stays the same, a count how often they ran.
 
 from __future__ import annotations
 
-from profkit.analysis.judge.rules.counted import calls_from, last_name, profile_of
+from profkit.analysis.judge.rules.counted import calls_from, last_name, profile_of, with_slashes
 from profkit.analysis.judge.rules.spots import (
     MIN_CALLS,
     SEVERAL,
@@ -23,6 +23,7 @@ READING, FACTORISING = (
     50e-6,
     100e-6,
 )  # seconds each time: what takes less is not about the file, or the matrix
+MOSTLY = 0.5  # of a place's time
 THIN = 0.1  # of the matrix' elements: solving for more takes as long as factorising
 _FORMS = ("inv", "pinv", "cholesky", "qr", "eig", "eigh", "det", "expm", "lu_factor", "splu", "factorized")
 
@@ -70,6 +71,24 @@ def factorised_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  
             f"{name} gets the same matrix each time; {calls_text(spot)}",
             spot.share * (1 - 1 / times),
             change=words(f"repeated-work.{key}", "host").format(name=construct.name, function=name),
+        )
+    return None
+
+
+def fitted_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a model of scikit-learn that is fitted to the same data for each item."""
+    for construct in spot.code.find("same-fit") if spot.code is not None else ():
+        times = _times(spot, construct)
+        fits = any("/sklearn/" in with_slashes(frame.file) and frame.value >= MOSTLY for frame in spot.below)
+        if times < SEVERAL or not fits or spot.seconds < FACTORISING * times:
+            continue
+        return say(
+            spot,
+            "repeated-work",
+            f"{construct.name} is fitted to the same data {count_text(times, 'time')}",
+            f"neither the data nor the parameters change; {format_quantity(spot.seconds / times, 's')} each time",
+            spot.share * (1 - 1 / times),
+            change=words("repeated-work.fit", "host"),
         )
     return None
 
@@ -136,10 +155,10 @@ def _times(spot: CodeSpot, construct: Construct) -> int:
 def _takes_it(spot: CodeSpot, function: str) -> bool:
     """Return whether a line's time is in a function: it is what was seen below it, or nothing else is called there."""
     under = last_name(spot.under.name) if spot.under is not None and spot.under.name else ""
-    below = any(last_name(frame.function) == function and frame.value >= 0.5 for frame in spot.below)
+    below = any(last_name(frame.function) == function and frame.value >= MOSTLY for frame in spot.below)
     called = {last_name(name) for name in called_names(spot)}
     return below or under == function or (not under.strip("_") and called == {function})
 
 
-PATTERNS: tuple[Find, ...] = (read_again, factorised_again, called_again)
+PATTERNS: tuple[Find, ...] = (read_again, factorised_again, fitted_again, called_again)
 OF_CALLS: tuple[Find, ...] = (called_again, read_again)

@@ -1,0 +1,82 @@
+"""Insights on arrays that a loop goes through as a whole for each item: to find one value, or for each window of them.
+
+The source says what the line does and what stays, the samples what its names hold, and a count or the looks how often.
+"""
+
+from __future__ import annotations
+
+from profkit.analysis.judge.rules.counted import counted_function, last_name
+from profkit.analysis.judge.rules.spot_values import stays_in_calls
+from profkit.analysis.judge.rules.spots import LOOKS, MIN_CALLS, Find, calls_text, count_text, say
+from profkit.analysis.judge.words import words
+from profkit.core.types import CodeSpot, Insight, RunDocument
+
+LARGE = 1000  # elements
+EACH_NUMBER = 5e-9  # seconds, at most, for a number of an array
+MANY_WINDOWS, SHORT = 1000, 100e-6  # windows, and seconds of each: a longer one is work on many numbers
+_ARRAY = "numpy.ndarray"
+_METHODS = tuple(
+    f"/numpy/{core}/{file}.py" for core in ("core", "_core") for file in ("_methods", "fromnumeric")
+)
+_SERIES = ("numpy.ndarray", "pandas.Series")
+
+
+def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return an array all of whose elements are compared with each item."""
+    for construct in spot.code.find("compares-all") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
+        if held is None or not held.type.startswith(_ARRAY) or (held.length or 0) < LARGE:
+            continue
+        # By the most time of one comparison of all.
+        often = spot.seconds >= MIN_CALLS * (held.length or 0) * EACH_NUMBER
+        looped = spot.code is not None and spot.code.loop is not None and (often or spot.looks >= LOOKS)
+        if not (looped or (spot.calls or 0) >= MIN_CALLS) or spot.kind not in (
+            "python",
+            "library",
+            "waiting",
+        ):
+            continue
+        if not stays_in_calls(spot, construct.name, held, EACH_NUMBER):
+            continue
+        if spot.under is not None and spot.under.library not in (None, "numpy", "built-in"):
+            continue
+        aim = "find the nearest one" if construct.how == "nearest" else "find the equal ones"
+        return say(
+            spot,
+            "mask-for-each",
+            f"All of {construct.name} is compared again for each item, to {aim}",
+            f"{construct.name} is an array of {count_text(held.length or 0)}; {calls_text(spot)}".rstrip(
+                "; "
+            ),
+            change=words(f"compares-all.{construct.how}", "host").format(name=construct.name),
+        )
+    return None
+
+
+def moving_windows(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a sum, a mean or the like that is computed by a call of its own for each window of an array."""
+    for construct in spot.code.find("window") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
+        under = spot.under
+        counted = (
+            counted_function(document, last_name(under.name), _METHODS) if under and under.name else None
+        )
+        below = counted.calls if counted is not None else under.calls if under is not None else 0
+        times = max(spot.executions or 0, below or 0)
+        if held is None or not held.type.startswith(_SERIES) or 0 <= (held.length or 0) < LARGE:
+            continue
+        if times < MANY_WINDOWS or spot.seconds > SHORT * times:
+            continue
+        if under is not None and under.name and last_name(under.name).strip("_") not in (construct.how, ""):
+            continue
+        return say(
+            spot,
+            "running-sum",
+            f"The {construct.how} of each window of {construct.name} is computed by a call of its own",
+            f"{count_text(times, 'window')}; {calls_text(spot)}".rstrip("; "),
+            change=words("window", "host").format(name=construct.name, how=construct.how),
+        )
+    return None
+
+
+PATTERNS: tuple[Find, ...] = (compares_all, moving_windows)
