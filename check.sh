@@ -2,13 +2,20 @@
 # Sets up, then passes lint, format, types, spelling and tests; ends with 0 only where all of them do. Goes on past a failure,
 # so that one call shows everything that is wrong.
 #
-# usage: ./check.sh [PYTEST-ARGUMENT...]      ./check.sh -k region   runs only the tests whose name has it
+# usage: ./check.sh [--all] [PYTEST-ARGUMENT...]      ./check.sh -k region   runs only the tests whose name has it
 #
+#   --all                also runs the tests that are marked thorough; without it the last lines say how many they are
+#   PROFKIT_COSTS=10     how many tests are named that took most of the processor, after each step
 #   PROFKIT_COVERAGE=1   also says how many lines of profkit the tests ran (Python 3.12 or newer), and writes coverage.xml
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 cd "$root"
+quick=(-p tests.quick)
+if [ "${1:-}" = --all ]; then
+    quick=()
+    shift
+fi
 PROFKIT_TORCH=0 ./setup.sh --dev true
 export PATH="$root/.venv/bin:$PATH" VIRTUAL_ENV="$root/.venv"
 
@@ -17,8 +24,8 @@ export PATH="$root/.venv/bin:$PATH" VIRTUAL_ENV="$root/.venv"
 failed=()
 beside=$(mktemp -d)
 trap 'rm -rf "$beside"' EXIT
-coverage=${PROFKIT_COVERAGE:-}
-unset PROFKIT_COVERAGE
+coverage=${PROFKIT_COVERAGE:-} costs=${PROFKIT_COSTS:-10}
+unset PROFKIT_COVERAGE PROFKIT_COSTS
 {
     [ -d tests/__pycache__ ] || python -m pytest --collect-only tests >/dev/null 2>&1 || true
     for check in "lint ruff check" "format ruff format --check" "types mypy" "spelling codespell_lib"; do
@@ -47,7 +54,8 @@ step() {
     shift
     cache=$(mktemp -d "$beside/cache.XXXXXX")
     printf '\n== %s\n' "$name"
-    python -m pytest -o cache_dir="$cache" --dist worksteal "$@" || code=$?
+    # bash 3.2 has no empty arrays under `set -u`
+    python -m pytest -o cache_dir="$cache" -p tests.costs --costs "$costs" ${quick[@]+"${quick[@]}"} --dist worksteal "$@" || code=$?
     if [ "$code" -eq 1 ]; then
         alone "$cache" "${@:3}" && code=0
     fi

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -71,6 +72,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return  # the process that started the workers has the reports of all
     timed = config.option.markexpr == "timed"
     counted = count_skips(terminalreporter.stats.get("skipped", []), config.rootpath, timed=timed)
+    if (quick := sys.modules.get("tests.quick")) is not None:
+        counted[quick.REASON] += quick.left_out()
     for line in lines(counted):
         terminalreporter.write_line(line)
     if _SUM is not None:

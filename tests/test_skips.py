@@ -41,6 +41,18 @@ def test_runs(): ...
 """,
 }
 
+THOROUGH = """
+import pytest
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("n", range(2))
+def test_thorough(n): assert False
+@pytest.mark.thorough
+@pytest.mark.timed
+def test_both(): assert False
+def test_runs(): ...
+"""
+
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
@@ -86,28 +98,61 @@ def test_a_package_has_one_reason_with_what_brings_it(reason: str, said: str) ->
     assert reason_of(reason) == said
 
 
-def check(suite: Path) -> subprocess.CompletedProcess[str]:
+def check(suite: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run check.sh itself on a small suite, with a set-up that makes nothing and this Python."""
     (suite / "tests").mkdir()
     for file in suite.glob("*.py"):
         shutil.move(file, suite / "tests" / file.name)
     shutil.copy(ROOT / "check.sh", suite)
     (suite / "setup.sh").write_text("#!/bin/sh\n")
-    (suite / "setup.sh").chmod(0o755)
-    (suite / "pytest.ini").write_text("[pytest]\ntestpaths = tests\nmarkers = timed: real time\n")
+    # lint, format, types and spelling are no part of what is tried here
+    (suite / ".venv" / "bin").mkdir(parents=True)
+    (suite / ".venv" / "bin" / "python").write_text(
+        f'#!/bin/sh\ncase $2 in ruff | mypy | codespell_lib) exit 0 ;; esac\nexec {sys.executable} "$@"\n'
+    )
+    for program in (suite / "setup.sh", suite / ".venv" / "bin" / "python"):
+        program.chmod(0o755)
+    (suite / "pytest.ini").write_text(
+        "[pytest]\ntestpaths = tests\nmarkers =\n  timed: real time\n  thorough: costly\n"
+    )
     # Not in the way of the imported package `tests`: only the files of this folder are collected.
     (suite / "tests" / "conftest.py").write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n" + SUITE["conftest.py"]
     )
-    return subprocess.run([suite / "check.sh"], cwd=suite, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [suite / "check.sh", *words],
+        cwd=suite,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-def test_check_ends_with_the_sums_of_its_steps(suite: Path) -> None:
-    done = check(suite)
-    assert done.stdout.splitlines()[-4:-2] == [
+def test_check_ends_with_the_sums_of_its_steps_and_names_what_took_most_of_the_processor(suite: Path) -> None:
+    (suite / "test_thorough.py").write_text(THOROUGH)
+    (suite / "test_costs.py").write_text(
+        "import subprocess, sys\n"
+        "code = 'import time\\nwhile time.process_time() < 0.3: pass'\n"
+        "def test_of_a_child(): subprocess.run([sys.executable, '-c', code])\n"
+    )
+    lines = check(suite).stdout.splitlines()
+    assert lines[-5:] == [
         "6 tests skipped: no_such_package is not installed",
+        "3 tests skipped: thorough: left out here, and run by ./check.sh --all",
         "1 test skipped: needs a GPU",
-    ], done.stdout + done.stderr
+        "",
+        "lint, format, types, spelling and tests passed",
+    ], lines
+    (cost,) = (line for line in lines if line.endswith("test_costs.py::test_of_a_child"))
+    assert float(cost.split()[0]) >= 0.3
+
+
+def test_with_all_what_is_thorough_runs(suite: Path) -> None:
+    (suite / "test_thorough.py").write_text(THOROUGH)
+    done = check(suite, "--all")
+    assert done.stdout.partition("\nfailed: ")[2].startswith("tests timed tests"), done.stdout + done.stderr
+    assert "./check.sh --all" not in done.stdout
 
 
 @pytest.mark.parametrize("passes", [True, False], ids=["passes then", "fails again"])

@@ -25,6 +25,11 @@ def test_every_python_that_is_promised_is_tried_on_linux_and_the_ends_on_a_mac()
     assert f'requires-python = ">={promised[0]}"' in settings
 
 
+def test_all_tests_are_tried_on_every_python_also_those_that_check_leaves_out() -> None:
+    steps = load_yaml(WORKFLOWS / "ci.yml")["jobs"]["linux"]["steps"]
+    assert [step["run"] for step in steps if "check.sh" in step.get("run", "")] == ["./check.sh --all"]
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda path: path.name)
 def test_each_file_for_github_is_yaml(path: Path) -> None:
     assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
