@@ -110,6 +110,23 @@ def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
     return sum(inner) / len(inner), spread * sqrt(n) / len(inner), len(inner) - 1
 
 
+def change_of_counts(
+    sides: tuple[Sequence[float], Sequence[float]],
+    floor: float,
+    metric: str,
+    better: Direction = "lower",
+    unit: str = "",
+    scope: Scope = RUN,
+) -> Change:
+    """Decide what the exact counts before (`sides[0]`) and after show: their difference is an interval without width.
+
+    `floor` is the smallest difference that counts, in `unit`.
+    """
+    shift = Interval(*3 * (median(sides[1]) - median(sides[0]),))
+    word = decide(shift, floor, around=0)
+    return change_between(sides, shift, word, floor, metric, better, unit, scope)
+
+
 def change_between(
     sides: tuple[Sequence[float], Sequence[float]],
     shift: Interval,

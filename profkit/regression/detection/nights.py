@@ -64,7 +64,9 @@ OUTCOMES: Mapping[str, Outcome] = {
 }  # by the code of a night
 
 
-def decide(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] = ()) -> MetricOutcome:
+def judge_last_night(
+    series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] = ()
+) -> MetricOutcome:
     """Return the outcome of the last point of the series, which is tonight's; `missing` if the series is empty."""
     better = direction(series, rule)
     if not series.points:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from profkit.backends import backend_named
-from profkit.core.inference import Interval, decide
-from profkit.core.pairs import change_between
+from profkit.core.pairs import change_of_counts
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
 from profkit.core.types import (
@@ -153,9 +152,7 @@ def _exact_change(
 ) -> Change:
     """Build the change from the counts before to those after, which have no interval."""
     floor = rule.floor(median(sides[0]))
-    shift = Interval(*3 * (median(sides[1]) - median(sides[0]),))
-    word = decide(shift, floor, around=0)
-    change = change_between(sides, shift, word, floor, metric, rule.better or "lower", unit, scope)
+    change = change_of_counts(sides, floor, metric, rule.better or "lower", unit, scope)
     return replace(change, detectable=change.floor or None)
 
 

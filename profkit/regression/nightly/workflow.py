@@ -33,7 +33,7 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.core.types.history import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
-from profkit.regression.detection.nights import decide
+from profkit.regression.detection.nights import judge_last_night
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import judge_workload, past_of, vanished, with_steps
@@ -163,7 +163,9 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
     pairs = session.state.paired.get(spec.name)
     if pairs is None and interrupted and session.config.paired == "always":
         pairs = NightPairs(why=Fact("pairs interrupted"), failed=True)
-    by_past = [decide(series, spec.rule(series.key.metric), past.accepted) for series in past.series]
+    by_past = [
+        judge_last_night(series, spec.rule(series.key.metric), past.accepted) for series in past.series
+    ]
     outcomes = with_pairs(by_past, pairs, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     if pairs is not None:

@@ -16,8 +16,9 @@ from profkit.backends.cpu.counting import InstructionCounter, instruction_counte
 from profkit.core import process
 from profkit.core.errors import ProfkitError
 from profkit.core.files.safe_folder import make_parents
+from profkit.core.inference import Interval, course_of, decide
 from profkit.core.statistics import median
-from profkit.core.types import Change, Course, Fact
+from profkit.core.types import Change, Fact
 from profkit.hardware.machine import usable_cores
 from profkit.profiling.run_steps import DIRECTIVE, at_once, directive_json
 from profkit.regression.paired.checkout import Version
@@ -141,17 +142,17 @@ def settled(change: Change, counts: Counts) -> Change:
     if change.word != "ambiguous" or low is None or high is None or ratio is None or low <= 0:
         return change
     by = Fact.of("settled-by-instructions", share=counts.ratio - 1, tool=counts.tool)
-    most = 1 + change.floor
-    if 1 / most <= counts.ratio <= most:
+    word = decide(Interval(*3 * (counts.ratio,)), change.floor)  # an exact number: its interval has no width
+    if word == "same":
         half = max(math.log(high / ratio), math.log(ratio / low))
         width = MAX_WIDTH_OF_EQUAL if abs(counts.ratio - 1) <= EQUAL else MAX_WIDTH
         if max(high - 1, 1 - low) <= width and abs(math.log(ratio)) <= INSIDE * half:
             return replace(change, word="same", detectable=None, doubts=(*change.doubts, by))
         return change
-    worse = counts.ratio > 1
-    leans = (ratio > 1 and high > most) if worse else (ratio < 1 and low < 1 / most)
+    course = course_of(1, counts.ratio, "lower")
+    most = 1 + change.floor
+    leans = (ratio > 1 and high > most) if course == "worse" else (ratio < 1 and low < 1 / most)
     if not leans:
         return change
-    course: Course = "worse" if worse else "better"
     doubts = (*change.doubts, by)
     return replace(change, word="different", course=course, detectable=None, doubts=doubts)

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import Progress
-from profkit.core.inference import Interval, decide
-from profkit.core.pairs import FIRST_ROUNDS, change_between, confirm, rounds_of_looks
+from profkit.core.pairs import FIRST_ROUNDS, change_of_counts, confirm, rounds_of_looks
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, Fact, Pairing, Scope
 from profkit.profiling.plain_run import OneRun, RunOptions
@@ -203,9 +202,7 @@ class PairedRuns:
         if not isinstance(self.counted, Counts):
             return None
         old, new = ([run[side] for run in self.counted.runs] for side in (0, 1))
-        shift, floor = Interval(*3 * (median(new) - median(old),)), self.options.floor * median(old)
-        word = decide(shift, floor, around=0)
-        change = change_between((old, new), shift, word, floor, "instructions", "lower", "", RUN)
+        change = change_of_counts((old, new), self.options.floor * median(old), "instructions")
         return replace(change, role="supports", tool=self.counted.tool)
 
     def _scopes(self) -> list[Scope]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from profkit.core.types import AcceptedChange, Direction, HistoryPoint, MetricOutcome, Series, SeriesKey
-from profkit.regression.detection.nights import decide, judge_nights, outcome_of
+from profkit.regression.detection.nights import judge_last_night, judge_nights, outcome_of
 from profkit.regression.detection.rules import NightRule
 from tests.spoken import message
 
@@ -62,7 +62,7 @@ def every_night(
     rule: NightRule,
     accepted: Sequence[AcceptedChange] = (),
 ) -> tuple[MetricOutcome, ...]:
-    """What `decide` says of each night, given the nights before it alone: in one pass, since a year of calls is slow.
+    """What `judge_last_night` says of each night by those before it: in one pass, since a year of calls is slow.
 
     An accepted change counts from the night that it was accepted for. What is found late is asked for at the last night
     only, and by halving from which night on it is said. A quiet night has no limits.
@@ -73,10 +73,10 @@ def every_night(
         return replace(series, points=series.points[: index + 1])
 
     found = [outcome_of(cut(index), rule, result) for index, result in enumerate(nights.results)]
-    last = decide(series, rule, accepted)
+    last = judge_last_night(series, rule, accepted)
     if last.code in LATE:
         asked = [i for i, p in enumerate(series.points) if p.machine == series.points[-1].machine and p.valid]
-        seen = bisect_left(asked, True, key=lambda i: decide(cut(i), rule, accepted).code in LATE)
+        seen = bisect_left(asked, True, key=lambda i: judge_last_night(cut(i), rule, accepted).code in LATE)
         for index in asked[seen:]:
             if found[index].outcome in ("pass", "new", "ambiguous"):
                 same = {

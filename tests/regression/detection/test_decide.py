@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.codec import to_plain_data
 from profkit.core.types import AcceptedChange, MetricOutcome, Series
-from profkit.regression.detection.nights import decide, segments_of
+from profkit.regression.detection.nights import judge_last_night, segments_of
 from profkit.regression.detection.rules import rule_for
 from profkit.reporting.views.night_words import reason_of
 from tests.regression.detection.nights import date, every_night, noisy, series_of
@@ -26,7 +26,7 @@ def codes(series: Series, *accepted: AcceptedChange) -> list[str]:
 
 
 def tonight(levels: Sequence[float], **options: object) -> MetricOutcome:
-    return decide(series_of(noisy(levels), **options), RULE)  # type: ignore[arg-type]
+    return judge_last_night(series_of(noisy(levels), **options), RULE)  # type: ignore[arg-type]
 
 
 def test_a_quiet_night_passes_with_the_smallest_change_that_it_could_have_seen() -> None:
@@ -99,7 +99,7 @@ def test_a_collapse_is_invalid_every_night_until_it_is_accepted(value: float) ->
 
 def test_more_throughput_is_good_and_less_is_not() -> None:
     def told(level: float) -> MetricOutcome:
-        return decide(
+        return judge_last_night(
             series_of(noisy([*QUIET, *[level] * 3]), better="higher", metric="flops"), rule_for("flops")
         )
 
@@ -162,7 +162,7 @@ def test_the_past_is_all_that_a_night_knows() -> None:
     series = series_of(noisy([*QUIET, *[1.1] * 30, *QUIET, *[0.9] * 9]))
     whole = every_night(series, RULE)
     for night in (5, 40, 41, 42, 43, 60, 70, 72, 100, 115):
-        alone = decide(replace(series, points=series.points[: night + 1]), RULE)
+        alone = judge_last_night(replace(series, points=series.points[: night + 1]), RULE)
         assert (alone.outcome, alone.code, alone.since) == (
             whole[night].outcome,
             whole[night].code,
@@ -224,6 +224,6 @@ def test_every_value_has_an_outcome(pool: str, better: str) -> None:
         series = series_of(values, "".join(rng.choice("aab") for _ in values), better)  # type: ignore[arg-type]
         told = every_night(series, rule, [AcceptedChange("gated_mlp", "2026-02-01", "word")])
         assert len(told) == len(values)
-        last = decide(series, rule)
+        last = judge_last_night(series, rule)
         assert reason_of(last)
         json.dumps([to_plain_data(one) for one in (*told, replace(last, trend=None))], allow_nan=False)
