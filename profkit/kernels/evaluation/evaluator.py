@@ -40,6 +40,7 @@ from profkit.kernels.evaluation.suites.suite import Selection, Skip, is_file, na
 from profkit.kernels.evaluation.timing import KernelTimer, start_alike
 from profkit.kernels.evaluation.trial import Trial, use_threads
 from profkit.kernels.evaluation.worker.arguments import KernelError
+from profkit.kernels.evaluation.worker.connection import WorkerConnection
 from profkit.kernels.evaluation.worker.isolation import shield
 from profkit.kernels.evaluation.worker.worker import Worker
 from profkit.kernels.sweep.device import describe_device
@@ -310,7 +311,7 @@ class Evaluator:
     def _make_worker(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> Worker:
         """Make a worker with the kernels of that source, with its own log."""
         log = self._logs / f"{name}-{self._number}.log"
-        return Worker(
+        connection = WorkerConnection(
             source,
             self._device.make_memory(),
             threads=self._settings.threads,
@@ -318,6 +319,7 @@ class Evaluator:
             log=log,
             kept=kept,
         )
+        return Worker(connection)
 
 
 def _own_folder(evaluation: Path) -> Path:

@@ -44,6 +44,10 @@ _BOOT = (
 class WorkerConnection:
     """Pipes to a process that serves the kernels of one source (see `server`), and the pause between requests.
 
+    The process runs them on `threads` threads of torch (0: torch's default). Arguments are written to `memory`, which
+    is closed with the process. `kept` are folders below which a candidate must not write; without any, the process
+    runs PyTorch's own kernels.
+
     Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout`
     seconds.
     """
@@ -58,7 +62,7 @@ class WorkerConnection:
         log: Path,
         kept: Sequence[Path] = (),
     ) -> None:
-        self._memory, self.timeout = memory, timeout
+        self.memory, self.timeout = memory, timeout
         caches = user_cache("kernels")
         own = filter(None, (_ROOT, sys.prefix, sys.base_prefix, caches and caches.parent))
         folders = [str(folder) for folder in (*kept, *own)] if kept else []
@@ -92,9 +96,9 @@ class WorkerConnection:
 
     def start(self) -> None:
         """Start the process, and stop it once it has mapped the shared memory."""
-        self._memory.recover()
+        self.memory.recover()
         self._child.start()
-        self._memory.meet(self._child.pid, int(self._read_message(START_SECONDS)["arena"]))
+        self.memory.meet(self._child.pid, int(self._read_message(START_SECONDS)["arena"]))
         self.stop()
 
     def request(
@@ -107,7 +111,7 @@ class WorkerConnection:
         """
         self._child.cut_log()
         self.refuse_early_answer()
-        self.settle(self._memory.settle)
+        self.settle(self.memory.settle)
         self.pause.wake()
         self._number += 1
         self._child.send_message({**request, "number": self._number})
@@ -117,7 +121,7 @@ class WorkerConnection:
             self.refuse()
         while_running(message)
         self.stop()
-        self.settle(self._memory.finish)
+        self.settle(self.memory.finish)
         if "error" in message:
             raise self.make_error(message)
         return message
@@ -184,13 +188,13 @@ class WorkerConnection:
     def kill(self) -> None:
         """Kill the process, and clean up what was shared with it."""
         self._child.kill()
-        self._memory.lose()
+        self.memory.lose()
         self.pause.forget()
 
     def close(self) -> None:
         """End the process for good."""
         self._child.close()
-        self._memory.close()
+        self.memory.close()
         if self._scratch:
             self._scratch.cleanup()
 

@@ -12,13 +12,11 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 
 from profkit.core.errors import MachineError
 from profkit.execution.child import JobStatus, WorkerEnded
-from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.worker.arguments import (
     KernelCall,
     Recipe,
@@ -30,7 +28,6 @@ from profkit.kernels.evaluation.worker.arguments import (
 )
 from profkit.kernels.evaluation.worker.connection import WorkerConnection
 from profkit.kernels.evaluation.worker.isolation import cpu_seconds
-from profkit.kernels.evaluation.worker.memory import JudgeMemory
 from profkit.kernels.evaluation.worker.server import TINY_KERNEL
 from profkit.runtime.passes.processor import ProcessorWatch
 
@@ -51,32 +48,17 @@ class TimedBatch:
 
 
 class Worker:
-    """A process that runs the kernels of one source, on `threads` threads of torch (0: torch's default).
+    """A process that runs the kernels of one source, at the other end of `connection`.
 
-    Arguments are written to `memory`, which is closed with the process.
-
-    `kept` are folders below which a candidate must not write; without any the process runs PyTorch's own kernels.
-
-    Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout`
-    seconds.
+    Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than the
+    connection's time limit.
     """
 
-    def __init__(
-        self,
-        source: SourceRequest,
-        memory: JudgeMemory,
-        *,
-        threads: int,
-        timeout: float,
-        log: Path,
-        kept: Sequence[Path] = (),
-    ) -> None:
-        self.memory = memory
+    def __init__(self, connection: WorkerConnection) -> None:
+        self.memory = connection.memory
         self.region: Tensor | None = None  # where the arguments lie that were laid out last
         self.operation = ""  # that is loaded
-        self._connection = WorkerConnection(
-            source, memory, threads=threads, timeout=timeout, log=log, kept=kept
-        )
+        self._connection = connection
         self._watch: ProcessorWatch | None = None  # of the process that runs now
         self._scheduling = _scheduling(0)
         self._has_replaced = False  # whether the last export gave another handle for an open allocation
