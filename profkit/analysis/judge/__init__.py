@@ -1,5 +1,5 @@
-"""The judge: targets and rules, and what they say of a run. `run.py` has the order in which they are asked.
+"""The judge: evaluates targets and rules on a run. `run.py` has the order of its steps.
 
-A target holds one value against a threshold (`checks.py`, `target.py`, `verdicts.py`, `kernels.py`); a rule says what
-to change at a place (`rule.py`, `rules/`); `findings.py` orders what rules found by what can be won.
+A target compares one value with a threshold (`checks.py`, `target.py`, `verdicts.py`, `kernels.py`); a rule states what
+to change at a place (`rule.py`, `rules/`); `findings.py` orders the findings of the rules by how much they could save.
 """

@@ -1,7 +1,7 @@
-"""Checks of a target: when its value says nothing of the workload, and when a miss is no fault.
+"""Checks of a target: when its value does not describe the workload, and when a missed threshold is no fault.
 
-A target asks its checks in the order in which its file lists them, and the first that fires gives the verdict. Two
-words in the list say where the value itself is asked for: `known`, that there is one, and `threshold`, that it is met.
+The checks run in the order in which the target's file lists them, and the first that fires gives the verdict. Two
+words in the list mark where the value itself is checked: `known` (there is a value) and `threshold` (it is met).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ LIMITING = 80.0  # %
 
 @dataclass(frozen=True)
 class Condition:
-    """What must be so: every part that is given.
+    """A condition, which holds if every part that is given holds.
 
-    `bound` asks what limits the kernel, `busiest` which of its units is, `limiter` what limits its theoretical
-    occupancy, `stall` what its warps wait for most; `roof` which ceiling of the roofline is the lower one.
-    `test` is held against `metric` (times `times` as a share, or over `over`), and against how busy the kernel's
-    busiest unit is, in %, where no metric is given.
+    `bound` is what limits the kernel, `busiest` its busiest unit, `limiter` what limits its theoretical occupancy,
+    `stall` what its warps wait for most, and `roof` the lower ceiling of the roofline.
+    `test` is compared with `metric` (multiplied by `times` as a share, or divided by `over`); without a metric,
+    with how busy the kernel's busiest unit is, in %.
     """
 
     metric: str | None = None
     times: str | None = None
     over: str | None = None
     test: tuple[Operator, float] | None = None
-    of_run: bool = False  # the metric of the whole run, also where a function is judged
+    of_run: bool = False  # the metric of the whole run, even if a function is judged
     bound: tuple[Bound, ...] = ()
     busiest: tuple[Bound, ...] = ()
     limiter: Limiter | None = None
@@ -46,7 +46,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class TargetCheck:
-    """One check of a target: it fires where `condition` holds; with `negated`, where that is not known to hold.
+    """One check of a target: it fires if `condition` holds; with `negated`, if the condition is not known to hold.
 
     `because` is the code of the fact (`reporting/sentences/`) that says why, `fix` what to try. It is left out where
     the metric `without` is known. Where the kernel's class is not known, what a check on it would say of a miss stays
@@ -94,7 +94,7 @@ def is_met(value: float, operator: Operator, threshold: float) -> bool:
 def evaluate_condition(
     condition: Condition, scope: Scope, readings: Sequence[Reading], context: TargetContext
 ) -> tuple[bool | None, LookedAt | None]:
-    """Return whether the condition holds (None: it cannot be told), and the value that was looked at."""
+    """Return whether the condition holds (None: not known), and the value that was tested."""
     parts = [
         _roof_holds(condition, context),
         _kernel_holds(condition, context.kernel),
@@ -108,7 +108,7 @@ def evaluate_condition(
 
 
 def scopes_around(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
-    """Return where to look for what a condition needs: of a function or kernel itself, of a region also the run."""
+    """Return the scopes whose readings a condition may use: the function or kernel; of a region also the run."""
     if scope.kind in ("function", "kernel"):
         return [scope]
     wider = [r.scope for r in readings if r.scope.kind in ("region", "run") and r.scope.id is None]
@@ -116,13 +116,13 @@ def scopes_around(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
 
 
 def top_stall(values: Mapping[str, float]) -> tuple[str, float] | None:
-    """Return what warps wait for most, and its share (0..1) of all waiting; being chosen is no waiting."""
+    """Return the longest stall of the warps, and its share (0..1) of all stalls; `selected` is not a stall."""
     stalls = [stall for stall in longest_stalls(values) if stall[0] != "selected"]
     return (stalls[0][0], stalls[0][1] / sum(value for _, value in stalls)) if stalls else None
 
 
 def _value_of(condition: Condition, scope: Scope, readings: Sequence[Reading]) -> LookedAt | None:
-    """Return the value that the condition tests; None where one of its metrics has none."""
+    """Return the value that the condition tests; None if one of its metrics has no value."""
     around = scopes_around(RUN if condition.of_run else scope, readings)
     known = [r for r in readings if r.value is not None and r.doubt is None]
     values: list[tuple[float, str]] = []
@@ -170,14 +170,16 @@ def _kernel_holds(condition: Condition, kernel: KernelBottleneck | None) -> bool
 
 
 def _limiter_or_stall_holds(condition: Condition, scope: Scope, readings: Sequence[Reading]) -> bool | None:
-    """Return whether the limiter of the occupancy, or what warps wait for, is the one that is asked for."""
+    """Return whether the occupancy's limiter, or the longest stall, is the one that the condition names."""
     if condition.limiter is None and condition.stall is None:
         return True
     known = (r for r in readings if r.scope == scope and r.doubt is None)
     values = {r.metric: r.value for r in known if r.value is not None}
     if condition.limiter is not None:
         if values.get("occupancy.theoretical", 0.0) >= LIMITING:
-            return False  # every warp, or nearly, fits: what allows the fewest blocks is in nobody's way
+            return (
+                False  # nearly every warp fits, so the resource that allows the fewest blocks costs nothing
+            )
         names = occupancy_limiters(values)
         return condition.limiter in names if names else None
     stall = top_stall(values)

@@ -1,6 +1,6 @@
-"""Findings: what is wrong, where, what to change, and the most that can be won. Pure: a judged document in.
+"""Findings: what is wrong, where, what to change, and how much that could save at most.
 
-Each bound is physical: no advice claims more than can be won.
+Pure functions of a judged document. Each bound is a physical upper limit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,18 @@ from profkit.core.types import CodeSpot, Insight, Place, RunDocument
 
 GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
 _NAMED = {name: rule for rule in RULES for name in (rule.name, *rule.also)}
-MIN_GAIN = 0.01  # of the time: less is not worth a change
-LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
-MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
+MIN_GAIN = 0.01  # share of the time: a smaller gain is not worth a change
+LITTLE = 0.1  # share of the time: if the findings save less, a place may come first that no rule explains,
+MUCH_MORE = 3.0  # if it takes more than so many times as much as the first finding saves
+MOSTLY = (
+    0.5  # of the time that a device waits: a place of the host with at least this share explains the waiting
+)
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
-    """Return those on the work of a GPU alone, with what each can win as a share of the GPU's time: the host is
-    left out.
+    """Return the findings on the work of a GPU alone, each with what it could save as a share of the GPU's time.
+
+    Findings on the host are left out.
     """
     share = evidence_of(document).gpu_share
     return tuple(
@@ -49,20 +53,20 @@ def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
 
 
 def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple[Insight, ...]:
-    """Return what to do, most to be won first; then what NVIDIA's rules say.
+    """Return the findings, the largest possible saving first; then those of NVIDIA's own rules.
 
-    Without a device it stands by hot spots, with one by what can be won of the time of its steps.
+    Without a device they are in the order of the hot spots; with one, in the order of what they save of a step's time.
     """
     evidence = evidence_of(document)
     found = [insight for rule in rules for insight in rule.find(evidence)]
     worth = [insight for insight in found if insight.gain is None or insight.gain.at_most >= MIN_GAIN]
     ranked = _by_gain(worth)
-    # The program ended there: nothing else is to be said.
+    # The program ended there, so nothing else about it matters.
     if any(_about(insight) == "end" for insight in ranked):
         return tuple(insight for insight in ranked if _about(insight) == "end")
     on_spots = _on_spots(document)
     if counted_alone(document):
-        # what the program itself proves stands; which kernels take the time is not known
+        # Findings that the program itself proves hold, although it is not known which kernels take the time.
         proved = [insight for insight in on_spots if insight.rule != "hot-spot"]
         return (
             *proved,
@@ -83,7 +87,7 @@ def _about(insight: Insight) -> str:
 
 
 def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
-    """Return what is said of hot spots: a rank that the others wait for says more of its line than a pattern."""
+    """Return the findings on hot spots; that the other ranks wait for a line explains more than a pattern in it."""
     behind = tuple(spot_waits.rank_behind(document))
     covered = {(insight.where.file, insight.where.line) for insight in behind}
     patterns = spots.spot_insights(document, PATTERNS, OF_CALLS, OF_FUNCTIONS)
@@ -94,9 +98,10 @@ def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
 
 
 def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
-    """Order what is said of a program with a device.
+    """Order the findings on a program with a device.
 
-    What the host does while a device waits says more than that it waits; memory that soon is full comes first.
+    What the host does while a device waits explains more than the fact that it waits. Memory that will soon be full
+    comes first.
     """
     explained = gpu_host.explain_idle_device(run, PATTERNS)
     causes = [
@@ -124,7 +129,7 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
 
 
 def _as_sampled(insight: Insight, explained: Insight) -> Insight:
-    """Return the finding with the time sampled at its place, if that is more than its own calls took."""
+    """Return the finding with the time that was sampled at its place, if that is more than its own calls took."""
     own, seen = insight.gain, explained.gain
     if seen is None or (own is not None and own.at_most >= seen.at_most):
         return insight
@@ -132,8 +137,9 @@ def _as_sampled(insight: Insight, explained: Insight) -> Insight:
 
 
 def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
-    """Return what wins more seconds of the program than all its steps could: then without what wins next to
-    nothing there.
+    """Put findings on the whole program first if they save more seconds than all of its steps could.
+
+    Findings that save next to nothing of the whole program are then left out.
     """
     split = run.document.time_split
     whole = next(
@@ -156,7 +162,7 @@ def _is_there(insight: Insight, where: Place) -> bool:
 
 
 def _is_part(insight: Insight, of: Insight) -> bool:
-    """Return whether what one insight speaks of goes away with another one: at its place, or where one has no line."""
+    """Return whether fixing one finding also fixes another: at the same place, or anywhere if one has no line."""
     rule = _NAMED.get(of.rule)
     if rule is None or insight is of:
         return False
@@ -169,7 +175,7 @@ def _is_part(insight: Insight, of: Insight) -> bool:
 
 
 def _is_explained(insight: Insight, cause: Insight) -> bool:
-    """Return whether an insight says that the device waits, elsewhere than the cause, and the cause is most of that."""
+    """Return whether a finding only reports that the device waits, elsewhere than at the cause of most of it."""
     if _about(insight) != "waiting" or insight.gain is None or cause.gain is None:
         return False
     most = cause.gain.at_most >= MOSTLY * insight.gain.at_most
@@ -177,8 +183,8 @@ def _is_explained(insight: Insight, cause: Insight) -> bool:
 
 
 def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:
-    """Return whether the place that takes most of the time is the first thing to say: what can be won elsewhere
-    is little.
+    """Return whether to name the place that takes most of the time first, since the findings elsewhere could save
+    little.
     """
     first = ranked[0].gain if ranked else None
     if not ranked or first is None or alone.gain is None:
@@ -191,7 +197,7 @@ def _by_spots(
 ) -> tuple[Insight, ...]:
     """Order the findings by the places of the run.
 
-    A conclusion from counters counts if the counters are of the first place; then it represents that place.
+    A finding from counters is kept if the counters were counted at the first place; then it stands for that place.
     """
     first = next((spot for spot in document.hot_spots if spot.kind == "native"), None)
     program = [insight for insight in ranked if _about(insight) == "program"]
@@ -205,7 +211,7 @@ def _by_spots(
         ]
     alone = on_spots[:1] if on_spots and on_spots[0].rule == "hot-spot" else ()
     first_place = document.hot_spots[0] if document.hot_spots else None
-    # A line that calls a jitted function waits for the compiler: that it does so again says why.
+    # A line that calls a jitted function waits for the compiler: repeated compilation is the reason.
     compiling = [
         insight
         for insight in others
@@ -214,14 +220,14 @@ def _by_spots(
     if compiling and alone:
         others = [insight for insight in others if insight not in compiling]
         return (*program, *compiling, *counted, *on_spots[1:], *others)
-    if counted or program:  # they say what the first place is
+    if counted or program:  # these explain the first place
         return (*program, *counted, *on_spots[len(alone) :], *others)
     return (*on_spots, *others)
 
 
 def _is_at(spot: CodeSpot, insight: Insight) -> bool:
-    """Return whether a conclusion is about the same function or line; of a function that was inlined, its file
-    and line.
+    """Return whether a finding is about the same function or line; an inlined function is known by its file and
+    line.
     """
     where = insight.where
     same_file = (where.file or "").rpartition("/")[2] == (spot.where.file or "").rpartition("/")[2]

@@ -1,6 +1,6 @@
 """Verdicts on the kernels of a document.
 
-A target that speaks of kernels is judged on each launch configuration; its verdict on the run weighs them by GPU time.
+A target on kernels is judged for each launch configuration; its verdict on the run weights them by GPU time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from profkit.core.types import (
     VerdictWord,
 )
 
-# Kernels that together take less of the GPU time do not decide over a run. The plan counts what makes up 95 % of it:
-# the last 5 % has no say in any case, whichever kernels it is made of.
+# Kernels that together take less of the GPU time than this do not decide the verdict on a run. The plan counts kernels
+# that make up 95 % of it, so the last 5 % could not be judged anyway.
 DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
 NAMED = 3  # in a sentence
 _SET_UP, _NO_SHARES = Fact("set-up"), Fact("shares-not-known")
-# The user cannot change the source of a library's kernel.
+# The user cannot change the source of a kernel in a library.
 CALL_IT = (
     "This kernel belongs to a library: call it with more work at a time, contiguous tensors or "
     "a smaller type, or fuse it."
@@ -67,7 +67,7 @@ def evaluate_kernel_targets(
     set_up = all(is_initialiser(kernel.scope.name or "") for kernel in document.kernels)
     alone = counted_alone(
         document
-    )  # some kernels miss a target, but it is not known how much of the time they take
+    )  # some kernels miss the target, but it is not known how much of the time they take
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
     for target in spoken:
@@ -80,7 +80,7 @@ def evaluate_kernel_targets(
             own = by_scope.get(kernel.scope, [])
             reading = best_reading(own, target.metric, [kernel.scope])
             if reading is None and not target.always:
-                rest += 0.0 if own else share  # counted and without such a value: that is no open question
+                rest += 0.0 if own else share  # a counted kernel without such a value leaves nothing open
                 continue
             if reading is None:
                 reading = replace(uncounted, scope=kernel.scope)
@@ -109,11 +109,11 @@ def evaluate_kernel_targets(
 
 
 def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
-    """Return a report without any kernel meets no target: nothing is known of it."""
+    """Return unknown verdicts for a report without kernels: nothing is known about them."""
     if document.plan is not None or document.passes:
-        return ()  # a run says it of its passes
+        return ()  # in a run the passes say why
     if any(timing.group is not None for timing in document.timings):
-        return ()  # a sweep times, and counts nothing: its cases have profiles of their own
+        return ()  # a sweep measures times only; its cases have profiles of their own
     return tuple(
         _unknown(target, Fact.of("not-known", NO_KERNEL, metric=target.metric))
         for target in targets
@@ -129,7 +129,7 @@ def _unknown(target: Target, reason: Fact) -> Verdict:
 
 
 def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:
-    """Return the shares of the GPU time; if no kernel's time is known, all count equally."""
+    """Return each kernel's share of the GPU time; if no times are known, all kernels count equally."""
     if all(kernel.share is None for kernel in kernels):
         return [1 / len(kernels)] * len(kernels)
     return [kernel.share or 0.0 for kernel in kernels]
@@ -140,9 +140,9 @@ def _verdict_on_run(
 ) -> Verdict:
     """Return the verdict on the run: fail if kernels with 5 % of the GPU time or more miss the target.
 
-    Unknown where counted ones of which it is not known could bring it there, or where more than those 5 % were not
-    counted. Its value: `_deciding_value`. `rest` is the share of the kernels that are not among `judged`, and
-    `uncounted` says why kernels have no counters.
+    It is unknown if counted kernels with an unknown verdict could bring the misses to 5 %, or if kernels with more than
+    5 % were not counted. Its value comes from `_deciding_value`. `rest` is the share of the kernels that are not in
+    `judged`, and `uncounted` is the reason why kernels have no counters.
     """
     by_word: dict[VerdictWord, list[_KernelVerdict]] = {}
     for kernel in judged:
@@ -212,9 +212,9 @@ def _verdict_on_run(
 
 
 def _deciding_value(judged: Sequence[_KernelVerdict]) -> float | None:
-    """Return that of the kernel that takes most time among those that decide (that miss it, or else that keep it).
+    """Return the value of the largest kernel among those that decide: the ones that miss the target, else all others.
 
-    A mean over kernels that differ is true of none of them.
+    A mean over kernels that differ would describe none of them.
     """
     return max(judged, key=lambda kernel: kernel.share).verdict.value
 
@@ -243,7 +243,7 @@ def _total_share(judged: Sequence[_KernelVerdict]) -> float:
 
 
 def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) -> Reading:
-    """Return why a kernel has no counters: what became of the pass that counts; of a report the line that counts
+    """Return why a kernel has no counters: the end of the counters pass; for a report, the command that counts
     them.
     """
     missing = absent_reading(document, target.metric, "counters", scope)

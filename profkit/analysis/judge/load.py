@@ -1,7 +1,7 @@
 """Targets from YAML: the defaults of a backend, and a user's file that overrides them or adds to them.
 
-What a user writes is read as nodes with their lines, so that a fault can be said with the place where it stands. Only
-plain data: no tags, no aliases (a few nested ones are a gigabyte when unfolded), a limit on the size.
+A user's file is read as nodes with line numbers, so that an error names its place. Only plain data is allowed: no tags,
+no aliases (a few nested ones expand to a gigabyte), and a limited size.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def load_targets(
         _apply_section(targets, sections.get("targets"))
         workloads = sections["workloads"].mapping("workloads") if "workloads" in sections else {}
         for name, section in workloads.items():
-            chosen = targets if name == workload else dict(targets)  # the others are still checked
+            chosen = targets if name == workload else dict(targets)  # other sections are only checked
             _apply_section(chosen, section)
     return tuple(targets.values())
 
@@ -53,7 +53,7 @@ def load_targets(
 
 @lru_cache(maxsize=4)
 def _default_targets(path: Path) -> Mapping[str, Target]:
-    """Return the targets of a file of profkit's own; what does not fit there raises TypeError or ValueError."""
+    """Return the targets of one of profkit's own files. Raises TypeError or ValueError if it is not valid."""
     rows = load_yaml(path)
     shared = {name: _check(row) for name, row in rows.get("checks", {}).items()}
     return {name: _default_target(name, dict(row), shared) for name, row in rows["targets"].items()}
@@ -72,7 +72,7 @@ def _default_target(name: str, row: dict[str, Any], shared: Mapping[str, TargetC
 def _checks(
     rows: Sequence[str | Mapping[str, Any]], shared: Mapping[str, TargetCheck]
 ) -> tuple[CheckStep, ...]:
-    """Return the checks in their order; where the list does not name the threshold it comes last, `known` before it."""
+    """Return the checks in their order; if the list does not name them, `known` and `threshold` come last."""
     steps: list[CheckStep] = []
     for row in rows:
         if row in ("known", "threshold"):
@@ -113,7 +113,7 @@ def _advice(row: str | Mapping[str, Any]) -> Advice:
 
 
 def _apply_section(targets: dict[str, Target], section: YamlValue | None) -> None:
-    """Put the section's targets over those that are there."""
+    """Override the targets by those of the section."""
     if section is None:
         return
     for name, value in section.mapping("a section of targets").items():
@@ -143,7 +143,7 @@ def _new_target(name: str, value: YamlValue, targets: Mapping[str, Target]) -> T
 
 
 def _change_target(target: Target, value: YamlValue) -> Target:
-    """Return the target with what `value` says."""
+    """Return the target, changed by the fields of `value`."""
     keys = _short_form(value) or value.mapping(f"target {target.name!r}", _OF_USER)
     if "metric" in keys:
         about = metric_name(keys["metric"], "metric")
@@ -162,7 +162,7 @@ def _change_target(target: Target, value: YamlValue) -> Target:
 
 
 def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
-    """Return `"< 8 %"` as the mapping that it stands for; None where it is not of that form."""
+    """Return the short form `"< 8 %"` as a mapping; None for any other text."""
     if not isinstance(value.content, str):
         return None
     parts = _SHORT.fullmatch(value.content)
@@ -197,7 +197,7 @@ def _nearest_hint(name: str, targets: Mapping[str, Target]) -> str:
 
 
 SIZE_LIMIT = 1 << 20  # bytes; the built-in targets take 7 KB
-MAX_DEPTH = 20  # theirs are 5 deep
+MAX_DEPTH = 20  # the built-in targets are nested 5 deep
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ class YamlValue:
 
 
 def read_yaml(path: Path) -> YamlValue:
-    """Return the content of a YAML file. Raises UsageError, with the line, for what is no document of plain data."""
+    """Return the content of a YAML file. Raises UsageError, with the line, if it is not a document of plain data."""
     try:
         text = read_bounded(path, SIZE_LIMIT).decode("utf-8-sig")
     except OSError as error:
@@ -276,14 +276,14 @@ def read_yaml(path: Path) -> YamlValue:
 
 def parse_yaml(text: str, file: str) -> YamlValue:
     """Parse a text as `read_yaml` does a file; `file` is its name in messages."""
-    import yaml  # here: it costs 10 ms that `profkit --help` need not pay
+    import yaml  # here, since it takes 10 ms that `profkit --help` does not need
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         depth = 0
         for event in yaml.parse(text, Loader=loader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:  # before anything recurses: libyaml's own recursion ends in a crash
+            if depth > MAX_DEPTH:  # before anything recurses: libyaml crashes when it recurses too deeply
                 raise UsageError(
                     f"{file}, line {_line(event)}: nested too deeply", f"at most {MAX_DEPTH} levels"
                 )

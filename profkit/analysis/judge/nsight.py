@@ -1,4 +1,4 @@
-"""What NVIDIA's own rules concluded of the kernels, as a report of Nsight Compute has it."""
+"""Findings of NVIDIA's own rules on the kernels, from a report of Nsight Compute."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from profkit.core.types import Insight, ToolRule
 
 MIN_ESTIMATE = 0.1  # of the kernel's time
 MAX_RULES = 3  # of a kernel, the largest estimate first
-SURE = 60.0  # %: below it a unit is not what limits a kernel
+SURE = 60.0  # %: a unit that is less busy does not limit a kernel
 
 
 def nsight_findings(run: RunEvidence) -> Iterator[Insight]:
-    """Yield the rules with the largest estimates, of the kernels that are worth a conclusion."""
+    """Yield the rules with the largest estimated speed-ups, for kernels that take enough of the time."""
     for kernel in run.kernels:
         rules = [
             rule

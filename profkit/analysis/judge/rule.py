@@ -1,4 +1,4 @@
-"""A rule, and what its findings are made of: a place, the numbers that prove it, what to change, and a bound."""
+"""A rule, and the parts of a finding: a place, the numbers that prove it, what to change, and a bound."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def insight_on(
     where: Place | None = None,
     change: str = "",
 ) -> Insight:
-    """Return an insight on one kernel, at `where` in it; its name and share of the GPU time are those of the place.
+    """Return an insight on one kernel, at `where` in it, with the kernel's name and share of the GPU time.
 
     Without a `change` that of the rule.
     """
@@ -73,7 +73,7 @@ def insight_at(
     return Insight(rule, title, evidence, change, where or Place(), gain)
 
 
-WORTH_NAMING = 0.2  # of its peak: a unit that is less busy limits nothing that one would think of
+WORTH_NAMING = 0.2  # of its peak: a unit that is less busy is not worth naming as the next limit
 MEMORY_UNITS = ("DRAM", "L2", "L1", "shared memory", "the load/store pipe", "instruction issue")
 PIPES = (
     "the tensor cores", "the FP64 pipe", "the FP32 pipe", "the FP16 pipe", "the integer pipe",
@@ -82,7 +82,7 @@ PIPES = (
 
 
 def next_roof(kernel: KernelEvidence, relieves: Collection[str]) -> tuple[str, float]:
-    """Return the unit that is busiest of those whose work a change leaves as it is, and how busy it is (0..1)."""
+    """Return the busiest of the units whose work a change leaves as it is, and how busy it is (0..1)."""
     units = {title: busy for title, busy in unit_utilization(kernel).items() if title not in relieves}
     title = max(units, key=lambda unit: units[unit], default="")
     return title, min(1.0, units.get(title, 0.0) / 100)

@@ -1,4 +1,4 @@
-"""The judge, in the order in which it works: targets, places, the account of a step, findings, and what was tried."""
+"""The judge, in the order of its steps: targets, places, the account of a step, findings, and trials."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ONLY_WAITS = 0.9  # of the wall time: what is left is the start of the process
 def judge_run(document: RunDocument, targets: Sequence[Target], count: str = "") -> RunDocument:
     """Return an enriched and summarized document with its verdicts, places, account and findings.
 
-    Each step stands on those before it: a finding is about a place, and may explain a missed target. `count` is the
-    line that counts kernels.
+    Each step uses the ones before it: a finding is about a place, and may explain a missed target. `count` is the
+    command that counts kernels.
     """
     verdicts = _of_what_works(document, evaluate_run(document, targets, count))
     judged = replace(document, verdicts=verdicts)
@@ -42,16 +42,16 @@ def judge_run(document: RunDocument, targets: Sequence[Target], count: str = "")
 
 
 def evaluate_run(document: RunDocument, targets: Sequence[Target], count: str = "") -> tuple[Verdict, ...]:
-    """Return the verdicts on an enriched and summarized document; `count` is the line that counts kernels.
+    """Return the verdicts on an enriched and summarized document; `count` is the command that counts kernels.
 
-    A run has a verdict on every target, since its summaries say also what was not read. A report has verdicts on the
-    metrics that are in it, and on kernels for targets that are `always` judged.
+    A run has a verdict on every target, since its summaries include unavailable readings. A report has verdicts on the
+    metrics that it contains, and on kernels for targets that are `always` judged.
     """
     summarized = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
     readings = [*document.readings, *summarized]
     trace = document.trace
     if document.plan is None and trace is not None and trace.span is None and trace.kernels:
-        # A report of counters has no timeline, whoever asks it how busy the GPU was; a trace without kernels is none.
+        # A report of counters has kernels and no timeline, so it cannot show how busy the GPU was.
         readings = [r for r in readings if r.value is not None or not r.metric.startswith("gpu.")]
     return (
         *evaluate_targets(targets, readings, context_of(document)),
@@ -69,10 +69,10 @@ def _explained(finding: Insight, missed: Collection[str]) -> tuple[str, ...]:
 
 
 def without_waste(account: Account, findings: Sequence[Insight]) -> Account:
-    """Return the account whose rows need no more than what findings on them leave.
+    """Return the account with the wasted time that findings prove subtracted from the time at the limit of their rows.
 
-    Counters do not tell work from waste: a pipe is as busy for a warp of which one lane is active as for a full one,
-    and a cache for sectors that were not requested. Where a rule shows that, the row is as far from its limit.
+    Counters do not distinguish work from waste: a pipe is as busy for a warp with one active lane as for a full one,
+    and a cache is as busy for sectors that nobody requested.
     """
     wasted = [
         insight
@@ -91,7 +91,7 @@ def without_waste(account: Account, findings: Sequence[Insight]) -> Account:
 
 
 def _wasted_seconds(row: AccountRow, findings: Sequence[Insight], step: float) -> float:
-    """Return the most that one rule wins at a row: of all kernels that it has."""
+    """Return the most seconds that a single rule could save at a row, over all kernels of the row."""
     by_rule: dict[str, float] = {}
     for insight in findings:
         where = insight.where
@@ -102,7 +102,7 @@ def _wasted_seconds(row: AccountRow, findings: Sequence[Insight], step: float) -
 
 
 def _with_findings(document: RunDocument, findings: Sequence[Insight]) -> RunDocument:
-    """Return the document with its findings; each place has the number of the first that is about it."""
+    """Return the document with its findings; each place has the number of the first finding about it."""
     places = [(insight.where.file, insight.where.line) for insight in findings]
     numbered = tuple(
         replace(spot, insight=places.index((spot.where.file, spot.where.line)))
@@ -114,7 +114,7 @@ def _with_findings(document: RunDocument, findings: Sequence[Insight]) -> RunDoc
 
 
 def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Return the verdicts, not applicable for counters and use of cores if the program only waits."""
+    """Return the verdicts; if the program only waits, those on counters and the use of cores do not apply."""
     split = document.time_split
     if split is None or split.waiting is None or split.waiting < ONLY_WAITS * split.wall or document.gpus:
         return tuple(verdicts)

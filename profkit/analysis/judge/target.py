@@ -1,4 +1,4 @@
-"""A target as plain data: a threshold, where it speaks, its checks, and what to try."""
+"""A target as plain data: a threshold, the scopes that it applies to, its checks, and advice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "
 
 @dataclass(frozen=True)
 class Advice:
-    """One line of what to try, everywhere or only where `when` holds or the reading is of that quality."""
+    """One line of advice, given always or only if `when` holds or the reading has that quality."""
 
     text: str
     when: Condition | None = None
@@ -22,10 +22,10 @@ class Advice:
 
 @dataclass(frozen=True)
 class Target:
-    """A threshold of one metric in the metric's unit; None is the one that the run asked for.
+    """A threshold of one metric in the metric's unit; None stands for the precision that the run requested.
 
-    `says` is the code of the fact that tells the value, `value` left out; empty: the metric's title and the value.
-    `missed`: is a miss a fault of the workload, or a doubt about the measurement.
+    `says` is the code of the sentence about the value; if it is empty, the sentence is the metric's title and value.
+    `missed` tells whether a miss is a fault of the workload or a doubt about the measurement.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Target:
     checks: tuple[CheckStep, ...] = ("known", "threshold")
     advice: tuple[Advice, ...] = ()
     missed: Literal["fail", "unknown"] = "fail"
-    unknown: str = ""  # what to try where there is no value and the reading itself has no fix
-    timed: bool = False  # the value is something over the median time, and as well known as that
-    # of kernels: asked of the user's own alone; how a library writes its own is its affair
+    unknown: str = ""  # what to try if there is no value and the reading has no fix of its own
+    timed: bool = False  # the value is a quotient with the median time, and as precise as that
+    # of kernels: judged for the user's kernels only, since a user cannot change those of a library
     own_code: bool = False
-    always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all
+    always: bool = False  # of kernels: has a verdict (unknown) even if no report contains the metric
 
 
 def threshold_of(target: Target) -> Threshold:
-    """Return the target's own threshold, where it does not leave that to the run."""
+    """Return the target's own threshold; its value is 0 if the run sets it."""
     return Threshold(target.operator, target.threshold or 0.0, target.unit)

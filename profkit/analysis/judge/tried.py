@@ -1,4 +1,4 @@
-"""What trials showed: what made the program faster is the first thing to do, and what did not is no advice."""
+"""Results of trials: a change that made the program faster comes first, and one that did not is no advice."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from itertools import takewhile
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight, RunDocument, TrialName, TriedChange
 
-# Rules whose advice a trial carries out: where it brought nothing, they are not said.
+# Rules whose advice a trial carries out: if it saved nothing, their findings are left out.
 _CARRIED_OUT: Mapping[TrialName, tuple[str, ...]] = {
     "collector": ("garbage-collection",),
     "memoise": ("repeated-work",),
     "loader": ("slow-loader", "restarted-workers"),
     "tf32": ("no-tensor-cores",),
 }
-# Rules whose time a trial may win in another way: where it did, they are not said. Segments that grow are no buffer
-# that is kept: a program that calls cudaMalloc itself, or empties the cache, is none the faster for them.
+# Rules whose time a trial may save in another way: if it did, their findings are left out. Expandable segments do not
+# replace a buffer that is kept: a program that calls cudaMalloc itself, or empties the cache, gains nothing from them.
 _WON: Mapping[TrialName, tuple[str, ...]] = {**_CARRIED_OUT, "device-memory": ("device-allocations",)}
-MORE_MEMORY = 1.2  # peak, after over before: it is said
+MORE_MEMORY = 1.2  # peak with the change over peak without: from here on it is reported
 
 
-OUTWEIGHS = 2.0  # times the gain that was seen: a bound that is so much larger names what the trial leaves
+OUTWEIGHS = 2.0  # a bound of so many times the gain that was measured names a cause that the trial leaves
 
 
 def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Insight, ...]:
-    """Return the insights with what was tried.
+    """Return the insights with the results of trials.
 
-    Gains that were seen come before gains that may be, but not before the causes that could win far more: to collect
-    garbage more rarely wins a quarter of a loop that goes through all tasks again, and the loop stays.
+    Measured gains come before possible ones, but not before causes that could save far more: collecting garbage less
+    often saves a quarter of the time of a loop that visits all tasks again, and the loop remains.
     """
     refuted = {
         rule
@@ -49,7 +49,7 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
 
 
 def _outweighs(insight: Insight, seen: float) -> bool:
-    """Return whether an insight names a cause that could win far more than what was `seen` (0..1)."""
+    """Return whether an insight names a cause that could save far more than what was `seen` (0..1)."""
     return (
         insight.rule != "hot-spot" and insight.gain is not None and insight.gain.at_most >= OUTWEIGHS * seen
     )
@@ -71,7 +71,7 @@ def _faster(document: RunDocument) -> Iterator[Insight]:
 
 
 def _seen(trial: TriedChange) -> str:
-    """Return what was seen: `2.31 s to 1.87 s (-19 %), same output`."""
+    """Return the measured result: `2.31 s to 1.87 s (-19 %), same output`."""
     before, after = (
         format_quantity(seconds, "s") if seconds is not None else "?"
         for seconds in (trial.before, trial.after)
@@ -81,7 +81,7 @@ def _seen(trial: TriedChange) -> str:
 
 
 def _evidence(trial: TriedChange) -> str:
-    """Return how it was seen: `the median of 6 pairs of alternating runs, -21 to -17 %`."""
+    """Return how it was measured: `the median of 6 pairs of alternating runs, -21 to -17 %`."""
     seen = trial.because.numbers
     text = f"tried in {plural(trial.pairs, 'pair')} of alternating runs"
     if trial.name == "memoise" and "looks" in seen:

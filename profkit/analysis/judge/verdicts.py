@@ -37,7 +37,7 @@ _NOTHING = TargetContext()
 
 
 def context_of(document: RunDocument) -> TargetContext:
-    """Return the context that an enriched document gives."""
+    """Return the context of an enriched document."""
     precision = document.timings[0].precision if document.timings else None
     hottest, share, sampled = _hottest_functions(document)
     return TargetContext(
@@ -52,18 +52,18 @@ def context_of(document: RunDocument) -> TargetContext:
 def evaluate_targets(
     targets: Sequence[Target], readings: Sequence[Reading], context: TargetContext = _NOTHING
 ) -> tuple[Verdict, ...]:
-    """Return for every target a verdict on the run or its region, then one on each of the hottest functions.
+    """Return the verdict of each target on the run or its region, then those on each of the hottest functions.
 
-    Where a function takes much of the time, the verdict on the run is that on this function: an average over
-    functions that differ is true of none of them.
-    A target of whose metric no reading speaks, not even an unavailable one, has no verdict.
-    The unrounded value is compared; of several readings of one metric in one scope the best known one. A
-    multiplexed value so near the threshold that the unseen time could turn it is unknown.
+    If one function takes much of the time, the verdict on the run is that on this function: an average over functions
+    that differ describes none of them.
+    A target whose metric has no reading, not even an unavailable one, has no verdict.
+    The unrounded value is compared; of several readings of one metric in one scope, the most reliable one. A
+    multiplexed value is unknown if the time in which it was not counted could turn the verdict.
     """
     verdicts: list[Verdict] = []
     for target in targets:
         if "kernel" in target.scopes:
-            continue  # of a run it speaks through its kernels: evaluate_kernel_targets
+            continue  # judged for each kernel: evaluate_kernel_targets
         place = _reading_of_place(target, readings, context)
         spoken = _readings_of_run(target, readings)
         if place is None or any(_is_surer(reading, place) for reading in spoken):
@@ -84,12 +84,12 @@ def evaluate_targets(
     return tuple(verdicts)
 
 
-# Of the time: a function with less says little of a run whose other functions take as much.
+# Of the time: a function with a smaller share does not represent a run whose other functions take as much.
 MIN_PLACE = 0.2
 
 
 def _reading_of_place(target: Target, readings: Sequence[Reading], context: TargetContext) -> Reading | None:
-    """Return the value of the function that takes most of the time; None where none does, or it has no such value."""
+    """Return the reading of the function that takes most of the time; None if none does, or it has no value."""
     if "function" not in target.scopes or not context.hottest or context.hottest_share < MIN_PLACE:
         return None
     reading = best_reading(readings, target.metric, context.hottest[:1])
@@ -97,12 +97,12 @@ def _reading_of_place(target: Target, readings: Sequence[Reading], context: Targ
 
 
 def _is_surer(of_run: Reading, of_place: Reading) -> bool:
-    """Return whether the run's own value was counted on the chip, and that of the place is simulated."""
+    """Return whether the run's value was counted by the chip, and that of the place is only simulated."""
     return of_run.value is not None and QUALITY_ORDER[of_run.quality] < QUALITY_ORDER[of_place.quality]
 
 
 def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
-    """Return the reading of every scope that has a value; without any the first that says why."""
+    """Return the readings that have a value, one for each scope; if there are none, the first unavailable one."""
     by_scope: dict[Scope, list[Reading]] = {}
     for reading in readings:
         scope = reading.scope
@@ -122,7 +122,7 @@ def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Readin
 def verdict_on(
     target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
 ) -> Verdict:
-    """Return the verdict of one target on one reading: that of the first of its checks that fires."""
+    """Return the verdict of one target on one reading, from the first of its checks that fires."""
     judged = _JudgedReading(target, reading, readings, context)
     for step in target.checks:
         if step == "known":
@@ -145,10 +145,10 @@ class _JudgedReading:
         self._target, self._reading, self._readings, self._context = target, reading, readings, context
         self._threshold = target.threshold if target.threshold is not None else context.precision
         self._value: Fact | None = None  # the value in words, once it is known
-        self._open = False  # whether a check needs to know what limits the kernel, and nobody does
+        self._open = False  # whether a check depends on the kernel's limit, which is not known
 
     def why_unknown(self) -> Verdict | None:
-        """Return the verdict where there is no value, one that is doubted, or no threshold; None where there is."""
+        """Return an unknown verdict if there is no value, a doubtful one, or no threshold; else None."""
         reading, target = self._reading, self._target
         if reading.value is None:
             if reading.reason is not None and reading.reason.code == "not-python":
@@ -162,7 +162,7 @@ class _JudgedReading:
         return self._verdict("unknown", Fact("nothing-asked")) if self._threshold is None else None
 
     def ask(self, check: TargetCheck) -> Verdict | None:
-        """Return the verdict of one check; None where it does not fire."""
+        """Return the verdict of one check; None if it does not fire."""
         if check.without is not None and self._knows(check.without):
             return None
         holds, looked_at = evaluate_condition(
@@ -181,7 +181,7 @@ class _JudgedReading:
         return best is not None and best.value is not None and best.doubt is None
 
     def why_undecided(self) -> Verdict | None:
-        """Return the verdict where the value is too near the threshold for how well it is known."""
+        """Return an unknown verdict if the value is not precise enough to tell its side of the threshold."""
         threshold = self._threshold or 0.0
         warning = _multiplexing_warning(self._reading, threshold)
         if warning is None and self._target.timed:
@@ -191,7 +191,7 @@ class _JudgedReading:
         return self._verdict("unknown", Fact(TOGETHER, parts=(self._value, warning)))
 
     def met(self) -> Verdict | None:
-        """Return the verdict where the threshold is met."""
+        """Return the verdict if the threshold is met."""
         value, threshold = self._reading.value, self._threshold
         if value is None or threshold is None or not is_met(value, self._target.operator, threshold):
             return None
@@ -252,11 +252,11 @@ class _JudgedReading:
         )
 
 
-# What keeps a kernel from its threshold, where its own counters tell.
+# What keeps a kernel from its threshold, if its own counters show that.
 
 
 def explain_miss(metric: str, values: Mapping[str, float]) -> list[Fact]:
-    """Return what limits the kernel's occupancy, or what its warps wait for; empty where nothing is known of it."""
+    """Return what limits the kernel's occupancy, or what its warps wait for; empty if that is not known."""
     theory, names = values.get("occupancy.theoretical"), occupancy_limiters(values)
     if metric == "occupancy.achieved" and theory is not None and theory < FULL and names:
         blocks = values[f"occupancy.limit.{names[0]}"]
@@ -278,9 +278,10 @@ def _value_fact(target: Target, reading: Reading) -> Fact:
 
 
 def _multiplexing_warning(reading: Reading, threshold: float) -> Fact | None:
-    """Return why a multiplexed value decides nothing: what happened while it was not counted could turn the verdict.
+    """Return why a multiplexed value is undecided: what happened while it was not counted could turn the verdict.
 
-    Within (1 - share) of the threshold, relative: a ratio was seen 2.7 times off at a third of the time.
+    That is the case within (1 - share) of the threshold, relative: a ratio counted for a third of the time was 2.7
+    times off.
     """
     if reading.value is None or reading.share is None or reading.share >= ALWAYS_ON:
         return None
@@ -290,7 +291,7 @@ def _multiplexing_warning(reading: Reading, threshold: float) -> Fact | None:
 
 
 def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Reading]) -> Fact | None:
-    """Return why a value over the median time decides nothing: the time's interval holds both sides of the
+    """Return why a quotient with the median time is undecided: the time's interval reaches both sides of the
     threshold.
     """
     interval = best_reading(
@@ -320,7 +321,7 @@ def _advice(
 
 
 def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
-    """Return the lower ceiling: where the roofline's share is more than the peak's, that of memory is below it."""
+    """Return the lower ceiling: it is the memory's if the share of the roofline exceeds the share of the peak."""
     values = {
         r.metric: r.value
         for r in readings
@@ -335,8 +336,8 @@ def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
 def _hottest_functions(document: RunDocument) -> tuple[tuple[Scope, ...], float, bool]:
     """Return at most five functions worth a verdict, the share (0..1) of the first, and whether it was sampled.
 
-    By the cycles that what was counted of each costs about; but first the one with most samples, where it was counted:
-    a library may choose another function for the processor that was simulated.
+    They are ordered by the cycles that their simulated counts cost. But the function with the most samples comes first
+    if it was counted: a library may choose another function for the processor that is simulated.
     """
     judged = {r.scope for r in document.readings if r.scope.kind == "function"}
     counted = counted_profile(document.profiles)

@@ -1,4 +1,4 @@
-"""What to change, in the words of the language that a kernel or a program is written in."""
+"""The advice on what to change, in the words of the language that a kernel or a program is written in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from profkit.analysis.evidence import Language, RunEvidence
 from profkit.core.tables import load_yaml
 
-OF_PROGRAMS = ("torch", "program", "collective", "host")  # the words that are of no kernel
+OF_PROGRAMS = ("torch", "program", "collective", "host")  # the words that are not about kernels
 
 
 @lru_cache(maxsize=1)
