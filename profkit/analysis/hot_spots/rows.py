@@ -290,10 +290,9 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
     )
     public = public_call(line, called) if called is not None else None
     named = written_calls(line.code)
-    if (
-        called is not None
-    ):  # a method in C that calls a private function has the same calls, and all of their time
-        named = {last_part(called.function), *({public} & named)}
+    if called is not None:
+        # A method in C that calls a private function has the same calls, and all of their time.
+        named = {last_part(called.function), *(name for name in (public,) if name in named)}
     profile = profile_of(document, "program-calls")
     edges = [
         edge

@@ -205,10 +205,9 @@ def _stays(
             return None
         elif isinstance(part, ast.Name) and name in local:
             values = _assigned(function, name)
-            known = len(values) == 1 and depth > 0
-            found = (
-                _stays(values[0], function, (), facts, is_text=is_text, depth=depth - 1) if known else None
-            )
+            if len(values) != 1 or depth == 0:
+                return None
+            found = _stays(values[0], function, (), facts, is_text=is_text, depth=depth - 1)
             if found is None:
                 return None
             places += found

@@ -144,14 +144,9 @@ def _windows(node: ast.Call, around: Surroundings, name_of: Callable[[ast.AST], 
     ):
         return
     kept, part = dotted(given.value), given.slice
-    moves = part.lower is not None and part.upper is not None and part.step is None
-    if (
-        moves
-        and around.loops
-        and around.stays(kept)
-        and around.differs(part.lower)
-        and around.differs(part.upper)
-    ):  # type: ignore[arg-type]
+    if part.lower is None or part.upper is None or part.step is not None:
+        return
+    if around.loops and around.stays(kept) and around.differs(part.lower) and around.differs(part.upper):
         yield Construct("window", kept, method)
 
 
