@@ -6,6 +6,7 @@ import re
 
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.stacks.python_code import MODULE, is_users_code, module_name
+from profkit.analysis.standard_library import standard_name
 from profkit.core.types import Beneath, Place
 
 _METHOD = re.compile(r"<method '(\w+)' of '([\w.]+)' objects>")
@@ -31,9 +32,30 @@ def function_name(name: str) -> str:
     'has'
     >>> function_name("train.<locals>.step")
     'train.step'
+    >>> function_name("_ZN3app4work17h0123456789abcdefE"), function_name("memcmp@plt")
+    ('work', 'memcmp')
     """
-    plain = brief_name(name).replace("<locals>.", "")
+    plain = _readable(brief_name(name).removesuffix("@plt")).replace("<locals>.", "")
+    if "std::" in plain and (standard := standard_name(plain)) is not None:
+        return standard
     return bare_name(plain) if _CPP.search(_PYTHON.sub("", plain)) else plain
+
+
+_OF_RUST = re.compile(r"_ZN((?:\d+[\w.$]+?)+)17h[0-9a-f]{16}E\b.*")
+
+
+def _readable(symbol: str) -> str:
+    """Return `app::work` of a symbol of Rust with its hash, where perf left it as it is; any other name unchanged."""
+    match = _OF_RUST.fullmatch(symbol)
+    rest, parts = match[1] if match is not None else "", []
+    while length := re.match(r"\d+", rest):
+        end = length.end() + int(length[0])
+        parts.append(rest[length.end() : end])
+        rest = rest[end:]
+    named = [
+        part for part in parts if "$closure$" not in part
+    ]  # a closure is a part of the function it stands in
+    return "::".join(named) if named and not rest else symbol
 
 
 def library_name(name: str, owner: str = "") -> str:

@@ -67,3 +67,50 @@ def test_a_private_name_is_the_program_s_own_in_its_own_files_and_in_machine_cod
     assert place_name(Place(function="<module>", file="/home/me/train.py", line=3)) == "top level"
     assert called_name(Beneath("__init__", "torch", public="Linear")) == "Linear"
     assert called_name(Beneath("__init__", "torch")) == "torch"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        (
+            "void std::__introsort_loop<__gnu_cxx::__normal_iterator<Item*, std::vector<Item> >, long>(X, long)",
+            "std::sort",
+        ),
+        ("std::__unguarded_linear_insert<int*, X>", "std::sort"),
+        ("void std::__1::__introsort<std::__1::_ClassicAlgPolicy, X&, int*, false>(int*, int*)", "std::sort"),
+        ("void std::__merge_adaptive<int*, long, int*, X>(int*, int*)", "std::stable_sort"),
+        ("void std::__adjust_heap<int*, long, int, X>(int*, long)", "std::pop_heap"),
+        (
+            "std::_Rb_tree<int, std::pair<int const, X>, std::_Select1st<X>, std::less<int> >::_M_insert_unique(X&&)",
+            "std::map",
+        ),
+        ("std::_Rb_tree<int, int, std::_Identity<int>, std::less<int> >::find(int const&)", "std::set::find"),
+        (
+            "std::_Hashtable<int, std::pair<int const, int>, A>::_M_find_before_node(unsigned long) const",
+            "std::unordered_map",
+        ),
+        ("void std::vector<int, std::allocator<int> >::_M_realloc_insert<int>(X, int&&)", "std::vector"),
+        ("std::__cxx11::basic_string<char, X>::_M_append(char const*, unsigned long)", "std::string"),
+        (
+            "std::_Function_handler<double (double), main::{lambda(double)#1}>::_M_invoke(X const&)",
+            "std::function",
+        ),
+        (
+            "std::__detail::_Executor<char const*, X, true>::_M_dfs(std::__detail::_Match_mode, long)",
+            "std::regex",
+        ),
+        # What a program or a user of the library calls has its own name.
+        ("void std::sort<int*>(int*, int*)", "sort"),
+        ("std::vector<int>::push_back(int&&)", "push_back"),
+        ("int app::count(std::vector<int>::_M_impl const&)", "count"),
+        ("app::_Rb_tree<int>::_M_insert(int)", "_M_insert"),
+        ("_ZN3app4work17h0123456789abcdefE", "work"),
+        ("_ZN3app4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE", "main"),
+        ("_ZN3foo3barEv", "_ZN3foo3barEv"),
+        ("memcmp@plt", "memcmp"),
+    ],
+)
+def test_a_function_that_is_private_to_a_compiled_library_has_the_name_it_is_called_by(
+    symbol: str, name: str
+) -> None:
+    assert function_name(symbol) == name
