@@ -102,6 +102,7 @@ class RunCollector:
         self._plain_seconds: float | None = None  # of a normal run, where one was timed
         # The timing pass and its plan, while more processes are to be timed once the first answer is given
         self._timing: tuple[TimingRun, PassPlan] | None = None
+        self._runs_well = 0  # how often the workload ended well under instruments
         self._usage: tuple[Reading, ...] = ()  # what the operating system counted of the normal runs so far
         self._settings = RunSettings(
             context.folder,
@@ -190,6 +191,7 @@ class RunCollector:
     def _run_instrument(self, plan: PassPlan, known: PlanState) -> PlanState:
         """Run a pass under its instrument and add what it found; return what it showed of the workload's marks."""
         record = self._collect_pass(plan, known)
+        self._runs_well += record.runs_well
         # Where the workload ended well in another pass, the fault may be this one's instrument.
         well = any(result.state == "finished" for result in self.document.passes)
         # Until a pass has finished, whether a region is marked is a guess from the program's text.
@@ -348,7 +350,7 @@ class RunCollector:
         self._timing = None
         self._progress.begin("timing", "further processes, no profiler")
         try:
-            record = timing.rest(self._left_for_timing())
+            record = timing.rest(self._left_for_timing(), self._runs_well)
         except (KeyboardInterrupt, Interrupted):
             cut = next(result for result in self._schedule.results if result.name == plan.name)
             self._schedule.amend(replace(cut, state="interrupted", reason=Fact("cut-off")))

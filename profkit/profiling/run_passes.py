@@ -67,6 +67,7 @@ class PassRecord:
     result: PassResult
     workload_failure: str | None = None
     limit: float | None = None  # seconds after which a step was ended; None: each ended by itself
+    runs_well: int = 0  # how often the workload ended well
 
 
 def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
@@ -103,7 +104,8 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     failures = [_workload_failure(step_outcome) for step_outcome in recorded]
     failed = failures[0] if failures and None not in failures else None
     ended = any(outcome.ran_out for outcome in recorded)
-    return PassRecord(result, failed, settings.timeout if ended else None)
+    well = sum(outcome.workload_ok for outcome in recorded)
+    return PassRecord(result, failed, settings.timeout if ended else None, well)
 
 
 def _run_in_order(steps: tuple[Step, ...], settings: RunSettings) -> tuple[list[StepOutcome], Fault | None]:
@@ -283,12 +285,13 @@ class TimingRun:
         self._runs.add(self._plan.steps[0])
         return self._record()
 
-    def rest(self, most: float | None = None) -> TimingRecord:
+    def rest(self, most: float | None = None, elsewhere: int = 0) -> TimingRecord:
         """Time further processes, which may take `most` wall seconds together, until the time is known.
 
-        Raises WorkloadError when the workload fails now.
+        `elsewhere`: how often the workload ran well in other passes meanwhile. Raises WorkloadError when it fails now.
         """
         self._runs.begin(most)
+        self._runs.elsewhere = elsewhere
         while (step := self._next_step()) is not None:
             self._runs.add(step)
         return self._record()
@@ -358,6 +361,7 @@ class _PlainRuns:
     report: Callable[[tuple[Timing, ...]], None]
     most: float | None = None  # wall seconds for all of them together
     gone: float = 0.0  # wall seconds of them together, with what profkit does between them
+    elsewhere: int = 0  # runs of the workload in other passes that ended well
     _since: float = 0.0  # when that was last counted
     reference: ReferenceLoop = field(default_factory=ReferenceLoop)
     outcomes: list[ProcessOutcome] = field(default_factory=list)
@@ -396,7 +400,7 @@ class _PlainRuns:
             outcome = _time_process(step, settings, self.reference, self.disturbances).outcome
         except WorkloadError as fault:
             if self.outcomes:
-                raise _failed_again(fault, step, len(self.outcomes)) from fault
+                raise _failed_again(fault, step, len(self.outcomes) + self.elsewhere) from fault
             raise
         if outcome.timed_out:
             if not self.outcomes:
