@@ -186,6 +186,11 @@ def _stays(
     Each time is each item of the loops, or each call of the function where there are none. `is_text`: it is a path,
     which nothing changes that gets it.
     """
+    if any(
+        isinstance(part, ast.Call) and not _gives_the_same(part, facts, is_text=is_text)
+        for part in ast.walk(value)
+    ):
+        return None
     if loops:
         changes = stores_in(*loops) if is_text else changed_in(loops, facts)
         known = {path for part in ast.walk(value) if (name := dotted(part)) for path in _paths(name)}
@@ -212,6 +217,20 @@ def _stays(
                 return None
             places += found
     return tuple(dict.fromkeys(places))
+
+
+def _gives_the_same(call: ast.Call, facts: FileFacts, *, is_text: bool) -> bool:
+    """Return whether a call gives the same for the same arguments."""
+    if not is_text:
+        return _is_without_effect(call, facts)
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return _is_of_paths(call, facts) or method in (
+        "joinpath",
+        "with_suffix",
+        "with_name",
+        "resolve",
+        "expanduser",
+    )
 
 
 def _is_called(loops: Sequence[ast.AST], facts: FileFacts) -> bool:

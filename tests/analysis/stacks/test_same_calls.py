@@ -1,0 +1,111 @@
+"""What source says of calls that get the same each time, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.analysis.stacks.source import line_code
+
+READ = "import json\nfrom pathlib import Path\nPATH = 'a.json'\n"
+
+
+def found(text: str, marked: str, kind: str) -> list[tuple[str, str]]:
+    """Return the name and how of what the line with `marked` does."""
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if marked in each)
+    code = line_code(text, line)
+    assert code is not None
+    return [(construct.name, construct.how) for construct in code.find(kind)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "def rate(key):\n    with open(PATH) as f:\n        return json.load(f)[key]  # here",
+            [("PATH", "")],
+        ),
+        ("def rate(key):\n    return json.loads(Path(PATH).read_text())[key]  # here", [("Path(PATH)", "")]),
+        ("def rate(key, path):\n    return open(path).read()[key]  # here", [("path", "1")]),
+        (
+            "def rates(keys):\n    for key in keys:\n        print(open(PATH).read()[key])  # here",
+            [("PATH", "loop")],
+        ),
+        # another file each time
+        ("def rates(paths):\n    for path in paths:\n        print(open(path).read())  # here", []),
+        ("def rate(files):\n    return open(next(files)).read()  # here", []),
+        ("def rate(key):\n    path = choose(key)\n    return open(path).read()  # here", []),
+        # it is written, or belongs to others
+        ("def rate(key):\n    with open(PATH, 'a') as f:\n        f.write(key)  # here", []),
+        (
+            "def save(x):\n    with open(PATH, 'w') as f:\n        f.write(x)\n"
+            "def rate(key):\n    return open(PATH).read()[key]  # here",
+            [],
+        ),
+        ("def load():\n    return open('/proc/loadavg').read()  # here", []),
+        # it is another name each time
+        (
+            "def turn():\n    global PATH\n    PATH = PATH + 'x'\ndef rate():\n    return open(PATH).read()  # here",
+            [],
+        ),
+    ],
+)
+def test_a_file_is_read_again_where_its_path_stays_and_nobody_writes_it(
+    body: str, expected: list[tuple[str, str]]
+) -> None:
+    assert found(READ + body, "# here", "reads-again") == expected
+
+
+SOLVE = "import numpy as np\nfrom scipy.linalg import solve\nA = np.eye(9)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "def f(x):\n    for _ in range(9):\n        x = np.linalg.solve(A, x)  # here",
+            ["numpy.linalg.solve"],
+        ),
+        ("def f(a, x):\n    return solve(a, x)  # here", ["scipy.linalg.solve 0"]),
+        ("def f(x):\n    for n in range(9):\n        A[n] = 0\n        x = solve(A, x)  # here", []),
+        ("def f(x):\n    for n in range(9):\n        fill(A)\n        x = solve(A, x)  # here", []),
+        ("def f(x):\n    a = build(x)\n    return solve(a, x)  # here", []),
+    ],
+)
+def test_a_matrix_is_the_same_where_nothing_changes_it(body: str, expected: list[str]) -> None:
+    assert [how for _, how in found(SOLVE + body, "# here", "same-matrix")] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("        total += norm(v) * norm(row)  # here", [("norm", "1 2 norm(v)")]),
+        ("        v[0] = 1; total += norm(v)  # here", []),
+        ("        v.append(1); total += norm(v)  # here", []),
+        ("        total += clock(v)  # here", []),
+    ],
+)
+def test_a_call_is_the_same_where_the_function_has_no_effect_and_the_loop_changes_nothing(
+    line: str, expected: list[tuple[str, str]]
+) -> None:
+    text = (
+        "import math, time\ndef norm(v):\n    return math.sqrt(sum(x * x for x in v))\n"
+        "def clock(v):\n    return time.time() + v[0]\n"
+        f"def f(rows, v):\n    total = 0\n    for row in rows:\n{line}\n    return total\n"
+    )
+    assert found(text, "# here", "same-call") == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("LogisticRegression(C=2)", ["LogisticRegression"]),
+        ("LogisticRegression(C=row)", []),
+        ("KMeans(8)", []),
+        ("KMeans(8, random_state=0)", ["KMeans"]),
+    ],
+)
+def test_a_model_is_fitted_again_where_its_data_and_its_parameters_stay(
+    made: str, expected: list[str]
+) -> None:
+    text = f"def f(rows):\n    for row in rows:\n        model = {made}\n        model.fit(X, y)  # here\n"
+    assert [name for name, _ in found(text, "# here", "same-fit")] == expected
