@@ -25,6 +25,7 @@ from profkit.backends.cpu.simulation import Simulation
 from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks, plain_runs
 from profkit.backends.shell_script import script_of, with_lines
 from profkit.backends.source_lines import program_file, seen_in_registers, source_places, with_text
+from profkit.backends.watched_calls import seen_in_calls
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
 from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Workload
@@ -38,7 +39,7 @@ from profkit.profilers.perf.command import (
     script_argv,
     switches_argv,
 )
-from profkit.profilers.perf.look_records import mark_stops, read_looks
+from profkit.profilers.perf.look_records import mark_stops, read_looks, watched_file
 from profkit.profilers.perf.looks import looks_argv
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
@@ -46,6 +47,7 @@ from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
 from profkit.profilers.perf.tasks import read_tasks
 from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
+from profkit.profilers.perf.watch import read_watched
 from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
@@ -63,14 +65,14 @@ READING = 0.3  # seconds: 5,000 samples at most, without their callers
 LONGEST_SWITCHED = 60.0  # s
 _Found = TypeVar("_Found")
 DATA, _JIT, TEXT, SWITCHED = "trace.perf.data", "trace.jit.data", "trace.script.txt", "trace.switches.txt"
-LOOKS = "trace.looks"
+LOOKS, WATCHED = "trace.looks", "trace.watched"
 
 
 class SampledTrace(Pass):
     """The samples of perf record over the region, as tables and flame graphs."""
 
     name, tool = "trace", "perf"
-    step_names, leaves = ("trace",), (DATA, _JIT, TEXT, SWITCHED, LOOKS, "trace.speedscope.json")
+    step_names, leaves = ("trace",), (DATA, _JIT, TEXT, SWITCHED, LOOKS, WATCHED, "trace.speedscope.json")
 
     def __init__(
         self, context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, *, beside: bool
@@ -202,6 +204,7 @@ class SampledTrace(Pass):
         """Return the program's own lines, and where it waits, if it is machine code."""
         workload = self.context.workload
         program, switched, looks = program_file(workload), self.folder / SWITCHED, self.folder / LOOKS
+        watched = watched_file(looks)
         try:
             if workload.python is not None or program is None:
                 return None
@@ -212,11 +215,13 @@ class SampledTrace(Pass):
                 return None
             programs = with_lines(sampled.programs, script_of(workload))
             registers = seen_in_registers(program, read_looks(looks))
-            return replace(sampled, registers=registers, programs=programs)
+            calls = seen_in_calls(program, read_watched(watched))
+            return replace(sampled, registers=(*registers, *calls), programs=programs)
         finally:
             for file in (
                 switched,
                 looks,
+                watched,
             ):  # they say what the places say, and hold what the program worked on
                 with contextlib.suppress(OSError):
                     file.unlink()

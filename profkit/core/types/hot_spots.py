@@ -267,12 +267,18 @@ RegisterKind = Literal[
     "contended",  # threads change the same place in memory by turns, by atomic instructions
     "beside",  # threads write to places beside each other, in one line of the cache
     "record",  # a loop goes from record to record of `size` bytes, and uses `number` of each
+    "argument",  # calls of `name` have `number` different arguments
+    "exponent",  # `name` is called each time with the exponent `number` / 2
+    "names",  # system calls look up files by `number` different names, in all of the program
 ]
 
 
 @dataclass(frozen=True)
 class RegisterFact:
-    """What looks at the registers of a running program showed of a function of it: `looks` of `of` there."""
+    """What looks at the registers of a running program showed of a function of it: `looks` of `of` there.
+
+    For calls that were watched, `of` is their number.
+    """
 
     kind: RegisterKind
     function: str
@@ -283,6 +289,7 @@ class RegisterFact:
     threads: int = 1
     number: int = 0
     size: int = 0
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ MAX_LOOKS = 4000
 EARLY = 2e-4  # s that perf's clock may be before this one's
 
 
+def watched_file(looks: Path) -> Path:
+    """Return the file with the watched calls of a run that leaves its looks in `looks`."""
+    return looks.with_suffix(".watched")
+
+
 @dataclass(frozen=True)
 class Look:
     """The registers of a thread: `address` of its next instruction in the program's file, general and XMM ones.

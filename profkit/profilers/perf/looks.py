@@ -15,11 +15,13 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.files.regular import read_start
-from profkit.profilers.perf.look_records import MAX_LOOKS, ORDER, RECORD, REGISTERS
+from profkit.profilers.perf.look_records import MAX_LOOKS, ORDER, RECORD, REGISTERS, watched_file
+from profkit.profilers.perf.watch import Watcher, mathematics
 
 _START = (
     f"import sys; sys.path[:1] = [sys.argv.pop(1)]; from {__name__} import main; sys.exit(main(sys.argv[1:]))"
@@ -31,6 +33,7 @@ _FLOAT_BYTES, _MXCSR_AT, _XMM_AT = 512, 24, 160
 _USER_REGS = 27 * 8
 MAX_MAPS = 1 << 22  # bytes
 MAX_THREADS = 8  # that are looked at together
+LATE = (4, 16, 64)  # looks after which the libraries are looked for again
 SHORTEST, LOOKS = 0.004, 500  # seconds between looks, and how many there should be
 
 
@@ -53,11 +56,18 @@ class _Ptrace:
 
     def ask(self, request: int, thread: int, data: object = None) -> None:
         """Send a request. Raises OSError."""
-        if self._call(request, thread, None, data) != 0:
+        self.ask_at(request, thread, None, data)
+
+    def ask_at(self, request: int, thread: int, address: object, data: object) -> None:
+        """Send a request with an address. Raises OSError."""
+        if self._call(request, thread, address, data) != 0:
             raise OSError(ctypes.get_errno(), "ptrace")
 
-    def registers(self, thread: int) -> tuple[bytes, bytes]:
-        """Stop a thread, and return its general and its floating-point registers. Raises OSError."""
+    def registers(self, thread: int, stopped: Callable[[bytes], None]) -> tuple[bytes, bytes]:
+        """Stop a thread, and return its general and its floating-point registers. Raises OSError.
+
+        Meanwhile `stopped` is called with the general ones.
+        """
         self.ask(_SEIZE, thread)
         self.ask(_INTERRUPT, thread)
         _, status = os.waitpid(thread, _WALL)
@@ -69,6 +79,7 @@ class _Ptrace:
         try:
             self.ask(_GETREGS, thread, ctypes.addressof(general))
             self.ask(_GETFPREGS, thread, ctypes.addressof(floating))
+            stopped(general.raw)
         finally:
             self.ask(_DETACH, thread, os.WSTOPSIG(status) if is_signal else None)
         return general.raw, floating.raw
@@ -111,36 +122,67 @@ def _running(pid: int) -> Iterator[int]:
                 yield int(task.name)
 
 
+def _values(general: bytes) -> Mapping[str, int]:
+    return dict(zip(ORDER, struct.unpack_from(f"<{len(ORDER)}Q", general), strict=True))
+
+
+@dataclass(frozen=True)
+class _Process:
+    """The process that runs the program, with its code and that of the mathematics library in memory."""
+
+    pid: int
+    code: tuple[int, int, int]
+    mathematics: list[tuple[int, int]]
+
+
+def _process_of(program: str, pid: int) -> _Process | None:
+    """Return the process that runs a program, which is this one or one below it. Raises OSError."""
+    found = _find(program, pid)
+    return None if found is None else _Process(found, _code_of(program, found), mathematics(found))
+
+
 def _look(ptrace: _Ptrace, program: str, child: subprocess.Popen[bytes], output: Path, apart: float) -> None:
     """Look until the command has ended. Raises OSError where looking is refused."""
-    pid, code, written = None, None, 0
-    with open(output, "wb") as file:
+    process, written = None, 0
+    watcher = Watcher(ptrace.ask_at, watched_file(output))
+    with open(output, "wb") as file, contextlib.ExitStack() as at_the_end:
+        at_the_end.callback(watcher.write)
         while child.poll() is None and written < MAX_LOOKS:
             time.sleep(apart)
-            if pid is None or not os.path.exists(f"/proc/{pid}"):
-                pid, code = _find(program, child.pid), None
-                continue
             try:
-                code = code or _code_of(program, pid)
-                threads = list(_running(pid))[:MAX_THREADS]
+                if process is None or not os.path.exists(f"/proc/{process.pid}"):
+                    process = _process_of(program, child.pid)
+                    continue
+                threads = list(_running(process.pid))[:MAX_THREADS]
             except OSError:
-                pid = None
+                process = None
                 continue
+            if not process.mathematics and written in LATE:
+                process = replace(process, mathematics=mathematics(process.pid))
             for thread in threads:
-                begin = time.monotonic()
-                try:
-                    general, floating = ptrace.registers(thread)
-                except (ProcessLookupError, ChildProcessError):
-                    continue  # it has ended
-                end = time.monotonic()
-                values = dict(zip(ORDER, struct.unpack_from(f"<{len(ORDER)}Q", general), strict=True))
-                low, high, base = code
-                address = values["rip"] - base if low <= values["rip"] < high else 0
-                mxcsr = struct.unpack_from("<I", floating, _MXCSR_AT)[0]
-                kept = [values[name] for name in REGISTERS]
-                xmm = floating[_XMM_AT : _XMM_AT + 256]
-                file.write(RECORD.pack(thread, mxcsr, begin, end, address, *kept, xmm))
-                written += 1
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has ended
+                    file.write(_record(ptrace, watcher, process, thread))
+                    written += 1
+
+
+def _record(ptrace: _Ptrace, watcher: Watcher, process: _Process, thread: int) -> bytes:
+    """Return the record of one look at a thread, and watch its calls where that is worth it. Raises OSError."""
+
+    def stopped(general: bytes) -> None:
+        site = watcher.see(process.pid, thread, _values(general), process.code, process.mathematics)
+        if site is not None:
+            with contextlib.suppress(OSError):  # breakpoints are refused here, or the thread has ended
+                watcher.watch(thread, site, process.code[2])
+
+    begin = time.monotonic()
+    general, floating = ptrace.registers(thread, stopped)
+    end = time.monotonic()
+    values = _values(general)
+    low, high, base = process.code
+    address = values["rip"] - base if low <= values["rip"] < high else 0
+    mxcsr = struct.unpack_from("<I", floating, _MXCSR_AT)[0]
+    kept = [values[name] for name in REGISTERS]
+    return RECORD.pack(thread, mxcsr, begin, end, address, *kept, floating[_XMM_AT : _XMM_AT + 256])
 
 
 def main(words: Sequence[str]) -> int:

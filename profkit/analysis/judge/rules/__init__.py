@@ -32,6 +32,7 @@ from profkit.analysis.judge.rules.native import functions as native_functions
 from profkit.analysis.judge.rules.native import loops as native_loops
 from profkit.analysis.judge.rules.native import programs as started_programs
 from profkit.analysis.judge.rules.native import registers as native_registers
+from profkit.analysis.judge.rules.native import watched as native_watched
 from profkit.analysis.judge.rules.work import again, excess, growth, passes, same, values
 
 RULES: tuple[Rule, ...] = (
@@ -205,6 +206,7 @@ PATTERNS = (
     *spot_functions.PATTERNS,
     *spot_queries.PATTERNS,
     *host_operations.PATTERNS,
+    *native_watched.PATTERNS,
     *native_functions.PATTERNS,
     *native_registers.PATTERNS,
     *native_loops.PATTERNS,
@@ -221,4 +223,4 @@ OF_CALLS = (
     *spot_functions.OF_CALLS,
 )
 # What holds for a function of machine code whose lines are not known.
-OF_FUNCTIONS = (*native_functions.PATTERNS, *host_native.OF_FUNCTIONS)
+OF_FUNCTIONS = (*native_watched.PATTERNS, *native_functions.PATTERNS, *host_native.OF_FUNCTIONS)

@@ -58,7 +58,7 @@ def in_registers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     facts = [
         fact
         for fact in facts_at(document, spot.where.function, spot.where.file)
-        if fact.kind != "record" or is_of_large_records(document, fact)
+        if fact.kind in _TITLES and (fact.kind != "record" or is_of_large_records(document, fact))
     ]
     alike = [
         hot_spot

@@ -1,0 +1,121 @@
+"""Machine code: what watched calls prove of a place, by the arguments of a thousand of them one after the other."""
+
+from __future__ import annotations
+
+import re
+
+from profkit.analysis.function_names import plain_symbol
+from profkit.analysis.judge.rules.spots import Find, say
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import percent_text
+from profkit.core.types import CodeSpot, Insight, RegisterFact, RunDocument
+
+MIN_SECONDS = 0.1
+LEAST = 0.2  # of a place's samples, in what is called
+LONGEST_CALL, EACH = 5e-5, 10.0  # seconds of a processor for one such call, and calls for each file
+NEAR = 3  # lines between an expression's parts
+_FILES = re.compile(
+    r"(__GI_)?_*(libc_)?(fstatat|l?stat|statx|newfstatat|x?stat|f?access(at)?|open(at)?)(64)?(_nocancel|_time64)?"
+    r"|std::filesystem::(symlink_)?(exists|status|is_\w+|file_size|last_write_time)"
+    r"|_IO_(new_)?(file_)?f?open\w*|__fopen\w*|std::(basic_)?([io]?f(ile)?stream|filebuf|__basic_file)::.*|std::basic_[io]?fstream::.*"
+    r"|std::fs::(File::(open|create)\w*|OpenOptions::.*|metadata|symlink_metadata|exists)|std::path::Path::(exists|is_\w+|metadata)"
+    r"|std::sys::.*fs::.*(stat|open|exists).*"
+)
+
+
+def _facts(document: RunDocument, spot: CodeSpot, kind: str) -> list[RegisterFact]:
+    """Return what watched calls of a kind showed at a place."""
+    if spot.kind != "native" or spot.seconds < MIN_SECONDS:
+        return []
+    where = spot.where
+    return [
+        fact
+        for sampled in document.sampled
+        for fact in sampled.registers
+        if fact.kind == kind
+        and fact.file == where.file
+        and plain_symbol(fact.function) == plain_symbol(where.function or "")
+        and (fact.line is None or where.line is None or abs(fact.line - where.line) <= NEAR)
+    ]
+
+
+def _part(spot: CodeSpot, name: str) -> float:
+    """Return the share (0..1) of a place in a function of the mathematics library."""
+    pattern = rf"_*(ieee754_)?{re.escape(name)}f?(_fma\w*|_sse\d\w*|_avx\w*|_finite)?"
+    return max((frame.value for frame in spot.below if re.fullmatch(pattern, frame.function)), default=0.0)
+
+
+def same_argument(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a function of the mathematics library that was watched to be given few different numbers."""
+    facts = {fact.name: fact for fact in _facts(document, spot, "argument")}
+    if not facts:
+        return None
+    part = sum(
+        _part(spot, name)
+        for name in {
+            name.removesuffix("f") if name.endswith("f") and name != "erf" else name for name in facts
+        }
+    )
+    fact = max(facts.values(), key=lambda one: _part(spot, one.name))
+    if part < LEAST:
+        return None
+    names = " and ".join(sorted(facts))
+    return say(
+        spot,
+        "same-argument",
+        f"{names} {'is' if len(facts) == 1 else 'are'} computed again and again for the same numbers",
+        f"of {fact.of:,} calls of {fact.name} that were watched, one after the other, {fact.number:,} had different "
+        f"arguments; {percent_text(100 * min(1.0, part))} of this is in it",
+        spot.share * min(1.0, part),
+        change=words("same-argument", "host"),
+    )
+
+
+def same_exponent(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return `pow` whose exponent was watched to be one small number each time."""
+    fact = next(iter(_facts(document, spot, "exponent")), None)
+    part = _part(spot, "pow")
+    if fact is None or part < LEAST:
+        return None
+    exponent = f"{fact.number / 2:g}"
+    return say(
+        spot,
+        "general-power",
+        f"pow computes the power of {exponent} by way of the logarithm",
+        f"the exponent was {exponent} in each of {fact.of:,} calls that were watched; {percent_text(100 * part)} of "
+        "this is in pow",
+        spot.share * part,
+        change=words("general-power.native", "host"),
+    )
+
+
+def same_files(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a place that looks files up by their names, where looks saw the same names again."""
+    names = next((fact for one in document.sampled for fact in one.registers if fact.kind == "names"), None)
+    if names is None or spot.kind != "native" or spot.seconds < MIN_SECONDS:
+        return None
+    part = _in_files(spot)
+    natives = [one for one in document.hot_spots if one.kind == "native"]
+    if part < LEAST or spot is not max(natives, key=lambda one: one.share * _in_files(one)):
+        return None
+    # Of many names few looks see the same one twice: as often as their squares are to twice the number of names.
+    again = names.of - names.number
+    files = max(names.number, names.of**2 / (2 * again)) if again else float("inf")
+    if spot.seconds * part < LONGEST_CALL * EACH * files:
+        return None
+    return say(
+        spot,
+        "same-files",
+        "The same files are looked up or opened again and again",
+        f"{percent_text(100 * part)} of this is in system calls that look up a name; {names.of:,} looks at such calls "
+        f"saw {names.number:,} different {'name' if names.number == 1 else 'names'}",
+        spot.share * part,
+        change=words("same-files", "host"),
+    )
+
+
+def _in_files(spot: CodeSpot) -> float:
+    return max((frame.value for frame in spot.below if _FILES.fullmatch(frame.function)), default=0.0)
+
+
+PATTERNS: tuple[Find, ...] = (same_argument, same_exponent, same_files)
