@@ -201,6 +201,7 @@ def test_when_perf_is_refused_every_reading_says_why(pmu_run):
     assert run.verdict("ipc").verdict == "unknown"
 
 
+@pytest.mark.thorough
 def test_what_is_run_inside_one_entry_of_a_benchmark_is_divided_by_its_iterations(pmu_run):
     script = "import time, profkit\nprofkit.benchmark(lambda: time.sleep(0.002), name='nap')"
     run = pmu_run("amd_zen4", WITH_MEMORY, script, passes="timing,counters")
@@ -215,6 +216,7 @@ def test_what_is_run_inside_one_entry_of_a_benchmark_is_divided_by_its_iteration
 COUNTING = "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); done"
 
 
+@pytest.mark.thorough
 @pytest.mark.valgrind
 def test_at_full_depth_the_simulation_stands_beside_and_what_was_measured_is_preferred(pmu_run):
     scenario = {**WITH_MEMORY, "states": {"l2_cache_req_stat.ic_dc_miss_in_l2": "not counted"}}

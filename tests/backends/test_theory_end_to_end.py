@@ -92,6 +92,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run
     return run
 
 
+@pytest.mark.thorough
 def test_simulated_numpy_kernels_are_within_two_per_cent_of_theory(judged):
     run = judged(sys.executable, "-c", KERNELS)
     for metric, theory in THEORY.items():

@@ -113,6 +113,7 @@ def test_bars_are_ascii_where_a_terminal_knows_nothing_else() -> None:
 # ---------------------------------------------------------------- ends
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("delay", [0.05, 0.3])
 def test_two_ctrl_c_in_a_row_leave_a_readable_run_and_no_process(tmp_path: Path, delay: float) -> None:
     (tmp_path / "w.py").write_text(

@@ -129,6 +129,7 @@ def test_a_stream_without_an_end_is_an_error_and_no_wait_for_ever(
     assert raised.value.fix == "profkit profile -- sh -c 'cat < FILE'"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words", [["compare", "--budget", "4", "--a"], ["record", "--tool", "valgrind", "--report", "out"]]
 )
@@ -156,6 +157,7 @@ def test_what_does_not_go_to_another_machine_is_said(tmp_path: Path) -> None:
     assert "standard input is not sent" in done.stderr
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_the_wait_for_standard_input_and_leaves_no_run(tmp_path: Path) -> None:
     producer = subprocess.Popen(["sleep", "30"], stdout=subprocess.PIPE)
     line = [*PROFKIT, "profile", "--", "true"]

@@ -344,6 +344,7 @@ def test_without_the_package_the_line_that_installs_it_is_said(tmp_path: Path) -
     assert (done.returncode, done.stderr.splitlines()[-1]) == (3, "  fix: pip install 'profkit[mcp]'")
 
 
+@pytest.mark.thorough
 def test_every_error_is_one_line_of_json_to_a_client_too(tmp_path: Path) -> None:
     """The package mcp puts `Error executing tool ...` before what a tool raises."""
     (tmp_path / "README.md").write_text("# no report")

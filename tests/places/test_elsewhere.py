@@ -141,6 +141,7 @@ def test_a_ctrl_c_ends_it_there_and_what_was_finished_comes_back(sshd: Server, p
     assert_nothing_runs(sshd)
 
 
+@pytest.mark.thorough
 def test_a_profkit_that_is_killed_leaves_nothing_there(sshd: Server, project: Path) -> None:
     running = start(sshd, project, *ON)
     running.kill()

@@ -66,6 +66,7 @@ def settle_all(
     return settled, pool
 
 
+@pytest.mark.thorough
 def test_what_a_job_does_to_its_worker_is_told_as_it_is_here(workers: list[PlaceWorker]) -> None:
     jobs: dict[str, dict[str, object]] = {
         "crash": {"do": "crash"},

@@ -195,6 +195,7 @@ def test_a_killed_profkit_leaves_the_program_as_it_was(server: Running) -> None:
     assert psutil.Process(server.process.pid).children()[0].status() != psutil.STATUS_STOPPED
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 def test_a_program_of_machine_code_is_sampled_by_perf(tmp_path: Path) -> None:
     compiler = shutil.which("cc")

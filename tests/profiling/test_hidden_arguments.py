@@ -101,6 +101,7 @@ def test_secrets_in_a_line_for_a_shell_are_hidden_one_by_one() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_run_is_of_the_real_command_and_holds_no_secret_of_it(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(SCRIPT)
     command = (

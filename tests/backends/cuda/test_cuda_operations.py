@@ -162,6 +162,7 @@ def test_the_first_pass_tunes_and_the_others_read_what_it_chose(machine: Machine
     assert len(tried.read_text()) == 3
 
 
+@pytest.mark.thorough
 def test_where_triton_cannot_keep_its_choice_the_error_has_the_line_that_asks_for_none(
     machine: Machine, tried: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

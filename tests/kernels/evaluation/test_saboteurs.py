@@ -74,6 +74,7 @@ except PermissionError:
     assert (done.stdout, done.stderr) == ("refused\n", "")
 
 
+@pytest.mark.thorough
 def test_an_argument_at_another_address_is_no_copy_of_it(evaluator: Evaluator) -> None:
     result = judge_operation(evaluator, "clone.default")
     assert (result.status, result.fault) == ("incorrect", "aliasing")

@@ -87,6 +87,7 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interpret]
         process.stdin.close()
 
 
+@pytest.mark.thorough
 def test_they_are_right_at_odd_and_even_shapes(interpreted: Interpret) -> None:
     found = interpreted("""
 for operation in OPERATIONS:

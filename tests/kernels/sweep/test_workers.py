@@ -75,6 +75,7 @@ def _until(condition: object, seconds: float = 60.0) -> bool:
     return False
 
 
+@pytest.mark.thorough
 def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path) -> None:
     """Two sweeps at once, each ended in its own way."""
     numbers = (signal.SIGKILL, signal.SIGTERM)

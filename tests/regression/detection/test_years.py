@@ -25,6 +25,7 @@ def nights_alone(noise: str) -> Score:
     return score
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("noise", NOISES)
 def test_by_nights_alone_steps_of_twice_the_floor_are_found_and_hardly_anything_else(noise: str) -> None:
     """Half of them within three nights; in plain noise drifts of a quarter per cent a week, too."""

@@ -227,6 +227,7 @@ json.dump(spent, open("truth", "w"))
     hold_once(attempt)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads have clocks of their own on Linux")
 def test_what_comes_before_calls_that_give_the_lock_away_has_its_share(tmp_path: Path) -> None:
     code = """
@@ -595,6 +596,7 @@ print(gc.isenabled())
 """
 
 
+@pytest.mark.thorough
 def test_a_program_that_collects_garbage_all_the_time_survives_its_samples(tmp_path: Path) -> None:
     """Python 3.11 crashed in four of five such runs: see samples.COLLECTS_AT_ONCE."""
     (tmp_path / "work.py").write_text(COLLECTING)

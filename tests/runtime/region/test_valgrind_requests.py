@@ -98,6 +98,7 @@ for _ in range(2):
     assert report.facts["caches at first entry"] == "warm"
 
 
+@pytest.mark.thorough
 @pytest_valgrind
 def test_without_prepare_the_first_entry_is_cold_and_says_so(tmp_path: Path) -> None:
     (report,) = simulate(tmp_path, "work(); measured('copy', work)\n")

@@ -68,6 +68,7 @@ def test_a_sample_with_a_random_number_among_its_arguments_is_made_as_it_was_lis
         assert format_call(describe_call(arguments.args, arguments.kwargs)) == test.arguments
 
 
+@pytest.mark.thorough
 def test_many_samples_of_an_operation_are_taken_evenly_with_the_largest() -> None:
     from profkit.kernels.evaluation.suites.opinfo import OpInfo
     from profkit.kernels.evaluation.suites.suite import Selection
