@@ -31,8 +31,8 @@ Row: TypeAlias = "dict[str, Cell]"
 
 ALL_BY_ATTRIBUTES = "save() writes all of them"
 FRAME = "width:100%;height:36em;border:0"  # of a page inside a notebook, as CSS
-# The frame cannot look at the notebook around it. But browsers tell a frame the colours of the element that it is in,
-# and by these each notebook says which it has: JupyterLab and Notebook, VS Code, Colab.
+# A frame cannot read the notebook around it. But browsers pass the colour scheme of the surrounding element on to a
+# frame, and each notebook sets it: JupyterLab and Notebook, VS Code, Colab.
 FRAME_COLOURS = "".join(
     f"{where} .profkit-page{{color-scheme:{colours}}}"
     for colours, where in (
@@ -72,9 +72,9 @@ class Run:
         return self.document.insights
 
     def show(self, file: TextIO | None = None, *, rest: str = ALL_BY_ATTRIBUTES) -> None:
-        """Print the page on `file` (standard output); in a notebook the page in colours instead.
+        """Print the page to `file` (standard output); in a notebook show it in colours instead.
 
-        `rest` says where the rows are that a short table leaves out.
+        `rest` tells the reader where to find the rows that a short table leaves out.
         """
         if ipython_shell() is not None:
             from IPython.display import display
@@ -86,8 +86,8 @@ class Run:
     def save(self, base: str | os.PathLike[str] = "reports") -> Path:
         """Write the run into a folder of its own below `base`, as `profkit profile` does, and return that folder.
 
-        Of its artifacts only those that a pass writes are copied, by name; a note counts what else there is, and
-        links, which are not followed. Raises `profkit.core.errors.ProfkitError` where it cannot be written.
+        Only artifacts with names that a pass writes are copied; a note counts the other files and the links, which are
+        not followed. Raises `profkit.core.errors.ProfkitError` if the run cannot be written.
         """
         from profkit.profiling.profile import write_reports
 
@@ -162,7 +162,7 @@ class Run:
         }
 
     def __repr__(self) -> str:
-        """Return one line for a prompt; all of the document would be a page of a megabyte."""
+        """Return one line for a prompt, since the whole document may be a megabyte of text."""
         document = self.document
         parts = [f"{self.name}: {document.name} on {document.backend}", document.state, time_line(document)]
         line = text_for_others(", ".join(part for part in parts if part))
@@ -192,8 +192,8 @@ def load(source: str | os.PathLike[str]) -> Run:
     """Read a run's folder, its run.json, or any report that profkit knows.
 
     A run keeps the verdicts that it got when it was made; a report is judged by the default targets. Raises
-    `profkit.core.errors.ProfkitError`: UnreadableReport for what cannot be read, MachineError where only a tool
-    that is not here could read it. Its `message` says why, and its `fix` how to mend it.
+    `profkit.core.errors.ProfkitError`: UnreadableReport for a file that cannot be read, MachineError if reading it
+    needs a tool that is missing here. Its `message` is the reason, and its `fix` the command that helps.
     """
     path = Path(source)
     document = read_judged(path)
@@ -225,5 +225,5 @@ def _scope_columns(scope: Scope) -> Row:
 
 
 def _as_float(value: float | None) -> float | None:
-    """Return a float, of whole numbers too: a column has one type."""
+    """Return the number as a float, since all values of a column must have the same type."""
     return float(value) if value is not None else None

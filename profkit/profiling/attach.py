@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 LISTS = "pgrep -af python   (lists them)"
 _KERNEL_THREAD = 0x200000  # PF_KTHREAD, linux/sched.h
-PATIENCE = 60.0  # seconds for a tool to write its file when its time is over
+PATIENCE = 60.0  # seconds that a tool may take to write its file after its time limit
 
 
 @dataclass(frozen=True)
 class AttachOptions:
-    """The process to sample, and for how many seconds; the others as for a run that is started here."""
+    """The process to sample, and for how many seconds; the other options are those of `profile`."""
 
     pid: int
     seconds: float = 20.0
@@ -65,8 +65,8 @@ class AttachOptions:
 def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocument, Path]:
     """Profile a running process, and return the judged run and its folder.
 
-    Interrupted, the run has what was recorded until then. Raises UsageError where there is no such process,
-    MachineError where it may not be inspected or a tool fails.
+    After a Ctrl-C, the run contains what was recorded until then. Raises UsageError if there is no such process, and
+    MachineError if it must not be inspected or a tool fails.
     """
     target = _find(options)
     root = launched_python(target) or working_child(target)
@@ -84,7 +84,7 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
     return document, Path(short_path(name))
 
 
-LAUNCHER = 0.1  # of the processor time of what it started: a program that used less only waits for it
+LAUNCHER = 0.1  # of its children's processor time: a program that used less only waits for them
 
 
 def launched_python(process: psutil.Process) -> psutil.Process | None:
@@ -117,10 +117,10 @@ def launched_python(process: psutil.Process) -> psutil.Process | None:
 
 
 def working_child(process: psutil.Process) -> psutil.Process:
-    """Return the process that works where others only wait for it, as `sh -c` and `make` do.
+    """Return the process that does the work if its parents only wait for it, as `sh -c` and `make` do.
 
-    Only machine code: for Python see `launched_python`. The process itself where it works too, has several
-    children that work, or may not be inspected.
+    Only for programs of machine code; for Python see `launched_python`. Return the process itself if it works, too, has
+    several children that work, or must not be inspected.
     """
     import psutil
 
@@ -151,7 +151,7 @@ def _command_of(process: psutil.Process) -> str:
 
 
 def _topmost_python(process: psutil.Process) -> list[psutil.Process]:
-    """Return the Python programs below a process; what these have started belongs to them."""
+    """Return the Python programs below a process, without those that these programs have started themselves."""
     import psutil
 
     programs: list[psutil.Process] = []
@@ -189,7 +189,7 @@ def _look_at(
     done = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
     with raise_on_signals(), contextlib.suppress(KeyboardInterrupt, Interrupted):
         done = run_pass(plan, RunSettings(folder, "/", attached.seconds + PATIENCE, look)).result
-    with defer_interrupts():  # all is measured: a Ctrl-C now must not cost it
+    with defer_interrupts():  # everything is measured, and a Ctrl-C must not lose it
         try:
             if done.state == "failed":
                 message = last_line((folder / str(done.log)).read_text(errors="replace"))
@@ -284,9 +284,9 @@ def _is_of_kernel(pid: int) -> bool:
 
 
 def why_refused(pid: int, owner: str | None, scope: int) -> tuple[str, str]:
-    """Return why the system does not let us inspect a process, and the line that changes it.
+    """Return why the system does not let us inspect a process, and the command that changes that.
 
-    `owner`: the user who owns it, if that is not us. `scope`: Yama's ptrace_scope, 0 where it does not limit us.
+    `owner` is the user who owns it, if that is another user. `scope` is Yama's ptrace_scope, 0 if it does not limit us.
     """
     if owner is not None:
         retry = f'sudo env "PATH=$PATH" profkit profile --pid {pid}'
@@ -302,7 +302,7 @@ def why_refused(pid: int, owner: str | None, scope: int) -> tuple[str, str]:
 
 
 def _describe(root: psutil.Process, options: AttachOptions) -> tuple[Workload, tuple[str, ...]]:
-    """Return the process as a workload, and the secrets of its command line."""
+    """Return the process as a workload, and the secrets in its command line."""
     words, python = root.cmdline() or [root.name()], is_python(root.pid)
     shown, hidden = (tuple(words), ()) if options.keep_arguments else mask_command(words)
     name = options.name or default_name(words)

@@ -1,4 +1,4 @@
-"""Checks what this machine can measure, what is in the way, and which line fixes it.
+"""Checks what this machine can measure, what prevents a measurement, and which command fixes that.
 
 It tries each instrument with a tiny measurement instead of looking for a file: an installed perf may be
 refused, an installed valgrind may crash, and a counter may count nothing.
@@ -23,7 +23,7 @@ GIB = 1 << 30
 def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
     """Check everything that one backend needs, or `all` of them (`auto` is the same); takes about ten seconds.
 
-    A check that fails becomes a result that says so; it never stops the others. Raises UsageError for an unknown
+    A check that raises becomes a result with that error; it never stops the others. Raises UsageError for an unknown
     backend.
     """
     reporter = progress or Silent()
@@ -41,7 +41,7 @@ def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Ch
 def groups_for(backend: str) -> tuple[CheckGroup, ...]:
     """Return the checks for a backend, in order.
 
-    The noise comes first: the checks after it start processes, which would add to it.
+    The noise is measured first, since the other checks start processes, which would add to it.
     """
     from profkit.hardware.conditions import noise_checks
 
@@ -73,7 +73,7 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
     except ProfkitError as error:
         return (Check(group.title, "refused", error.message, error.fix),)
     except Exception as error:
-        # Whatever broke here, the other checks of the machine must still be shown.
+        # Whatever fails here, the other checks of the machine must still be shown.
         return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)
 
 

@@ -30,9 +30,9 @@ def profile_tests(
 ) -> EvaluationDocument:
     """Profile the `count` slowest tests, and return the evaluation with their runs and bottlenecks.
 
-    A test that has its run keeps it. `write` writes the files anew after each. `passes`: only those of what the
-    depth would do. A test whose profile fails does not stop the others. Raises Interrupted after a Ctrl-C: what
-    is profiled stays linked.
+    A test that already has a run keeps it. `write` writes the files again after each test. `passes` limits the passes
+    of the depth to these. A test whose profile fails does not stop the others. Raises Interrupted after a Ctrl-C;
+    finished runs stay linked.
     """
     folder, rows = request.folder, slowest_tests(document, count)
     if not rows:
@@ -63,8 +63,8 @@ def _profile(
 ) -> tuple[str | None, RunDocument | None]:
     """Profile one test, and return its run, relative to `folder`, and its document.
 
-    Of a profile that fails neither, or the run alone. Raises Interrupted after a Ctrl-C: an incomplete run is not
-    linked.
+    If the profile fails, both are None, or only the document. Raises Interrupted after a Ctrl-C: an incomplete run is
+    not linked.
     """
     document: RunDocument | None = None
     try:

@@ -1,7 +1,7 @@
 """Implements `--on`: profile, plan, record and doctor at another place, with the same files as results here.
 
-A place that cannot be reached is skipped; where the connection is lost, the work is done again at the next
-one, and only once: what makes two machines go away is more likely the work. `record` has the other side.
+A place that cannot be reached is skipped. If the connection is lost, the work is repeated at the next place, but only
+once: if two machines disappear, the work itself is more likely the cause. `record` has the code that runs there.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def profile_elsewhere(
         with arriving(options.output) as arrived:
             try:
                 _, cancelled = do_errand(errand, place, progress, arrived)
-            except (PlaceLost, PlaceUnreachable, UnreadableReport):  # nothing of what is refused is used
+            except (PlaceLost, PlaceUnreachable, UnreadableReport):  # a refused result is not used
                 raise
             except ProfkitError as fault:
                 if (arrived / FILE_NAME).is_file():
@@ -106,7 +106,7 @@ def record_elsewhere(
             report = arrived / sent
             try:
                 do_errand(errand, place, progress, arrived)
-            except (WorkloadError, Interrupted):  # what the tool had finished all the same
+            except (WorkloadError, Interrupted):  # keep what the tool had finished until then
                 if report.exists():
                     replace_into(report, target)
                 raise
@@ -134,7 +134,10 @@ def diagnose_elsewhere(
 
 
 def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: Sending) -> Errand:
-    """Return the errand for options of this machine; its files are read now. Raises UsageError."""
+    """Return the errand for the options given on this machine; the files that they name are read now.
+
+    Raises UsageError.
+    """
     if not options.command:
         raise UsageError(
             "no workload: put its command after `--`",
@@ -157,9 +160,9 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
 def _keep(
     arrived: Path, options: ProfileOptions, place: ExecutionPlace, begun: datetime, progress: Progress
 ) -> tuple[RunDocument, Path]:
-    """Make a run of what arrived: with this side's commit, judged by this side's targets, with its reports.
+    """Make a run of the files that arrived: with the commit, the targets and the reports of this machine.
 
-    Raises UnreadableReport where it is no run.
+    Raises UnreadableReport if they are not a run.
     """
     try:
         document = read_run(arrived)
@@ -210,7 +213,7 @@ _CALLS = {
     "note": (str,),
 }
 _LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how our own last words begin
-_ROOM = 1000  # characters of a line of progress
+_ROOM = 1000  # characters of a line of progress that are shown
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def try_places(
     locally: Callable[[], _T],
     progress: Progress,
 ) -> _T:
-    """Return the result of the first place that can do it. Raises what the last one raised."""
+    """Return the result of the first place that can do the work. Raises the error of the last place if none can."""
     lost = False
     for place, remaining in zip(places, range(len(places) - 1, -1, -1), strict=True):
         try:
@@ -279,7 +282,7 @@ def do_errand(
                     left_out_line(files.refused, f"no pass writes files of such names, as {place.title} sent")
                 )
         if files is not None:
-            files.close()  # where its end cannot be written the result is not whole
+            files.close()  # raises if the end of a file cannot be written: the result is then incomplete
         return value, connection.cancelled
 
 

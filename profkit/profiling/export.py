@@ -24,8 +24,8 @@ class ExportOptions:
     source: Path
     form: str
     targets: Path | None = None
-    strict: bool = False  # junit: what is not known is an error
-    output: Path | None = None  # where it will lie; None: standard output
+    strict: bool = False  # junit: an unknown verdict is an error
+    output: Path | None = None  # the file to write; None: standard output
 
 
 def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None:
@@ -55,7 +55,7 @@ def export(options: ExportOptions, progress: Progress | None = None) -> str:
     from profkit.reporting.views import run as runs
     from profkit.reporting.views.kernels.sweep import judged
 
-    # Of a sweep what fits a screen.
+    # A terminal shows as much of a sweep as fits on a screen.
     shown = judged(document) if document.is_sweep and options.form != "junit" else runs.view(document)
     return _render_view(shown, options.form, strict=options.strict, details=True)
 
@@ -63,10 +63,9 @@ def export(options: ExportOptions, progress: Progress | None = None) -> str:
 def render_kernels(
     source: Path, form: str, targets: Path | None = None, *, strict: bool = False
 ) -> str | None:
-    """Return a sweep, or an evaluation, in its own views; None for anything else.
+    """Return the text of a sweep or an evaluation, made from its own view; None for anything else.
 
-    As JSON it is a run as any other, and so is a sweep as JUnit. Raises UnreadableReport where its file is
-    broken.
+    As JSON they are exported like any run, and so is a sweep as JUnit. Raises UnreadableReport if the file is damaged.
     """
     view = _view_of_kernels(source, form, targets) if form != "json" and may_hold_kernels(source) else None
     return _render_view(view, form, strict=strict) if view is not None else None
@@ -105,9 +104,9 @@ def _render_view(shown: View, form: str, *, strict: bool = False, details: bool 
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:
-    """Render the page; one that will be in the run's folder links the files there, others have no links.
+    """Render the page; it links the files of the run only if it will be in the run's folder.
 
-    Of a report with sampled stacks it has the flame graph: a document has only sums, so they are read again.
+    For the flame graph of a report, the sampled stacks are read again, since the document has only their sums.
     """
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view
@@ -124,7 +123,7 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
 
 
 def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:
-    """Return the stacks that a report sampled; none where it has none."""
+    """Return the sampled stacks of a report; empty if it has none."""
     form = recognise_format(report)
     if not form.has_stacks:
         return ()

@@ -16,13 +16,14 @@ from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
 from profkit.runtime.passes.read import read_record, region_timings
 
-# Of the samples that one process took by the wall clock: what other programs do only makes them longer.
+# The quantile of one process's samples by the wall clock: other programs can only make a sample longer, never shorter.
 LOW_PERCENT = 25.0
-# Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
+# Share of the wall time: if all threads together ran and waited for less, no two of them ran at the same time.
 ONE_AT_A_TIME = 1.02
-# Of the processor time: where the first thread used so much, those of a library that wait for work do not count.
+# Share of the processor time: if the first thread used at least this, the others are ignored: threads of a library that
+# wait for work.
 MAJORITY = 0.95
-MAX_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
+MAX_OFFSET = 4096  # bytes: the environment is longer by a random number up to this, drawn for each process
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,16 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class OneRun:
-    """The result of one process: seconds by scope, which is the whole process where it marks nothing.
+    """The result of one process: seconds by scope, which is the whole process if it marks nothing.
 
-    `waited`: seconds in which it could run and had no processor; None where that cannot be subtracted, since
-    several of its threads may have run at once.
+    `waited` is the number of seconds in which it was ready to run and had no processor; None if that cannot be
+    subtracted, since several of its threads may have run at the same time.
     """
 
     times: Mapping[Scope, float]
     wall: float
     waited: float | None
-    rss: int | None  # bytes, of the largest process; None where it is not known to the byte
+    rss: int | None  # bytes, of the largest process; None if it is not known exactly
     marked: bool
 
 
@@ -53,8 +54,8 @@ class OneRun:
 class PlainProcess:
     """A command to run without an instrument, with its marks timed. `name` is its name in errors.
 
-    `env` comes on top of the caller's environment. `folder`, for its records, is made anew, and `inside` in it.
-    `printed` takes standard output alone; `given` what it reads at its standard input; `hidden` are secrets that
+    `env` is added to the caller's environment. `folder`, for its records, is emptied and created again, with `inside`
+    in it. `printed` receives standard output alone; `given` is read at its standard input; `hidden` are secrets that
     no log and no error shows.
     """
 
@@ -132,10 +133,10 @@ def _low(samples: SampleSet) -> float:
 
 
 def variation(draw: random.Random, hash_seed: int) -> dict[str, str]:
-    """Return what differs in each pair: the order of sets of strings, and where the stack begins.
+    """Return the variables that differ in each pair: the hash seed of strings, and where the stack begins.
 
-    A program can be 1 to 3 % faster for either by chance; drawn anew, chance favours neither side. Mytkowicz et
-    al., "Producing wrong data without doing anything obviously wrong", ASPLOS 2009.
+    Either can make a program 1 to 3 % faster by chance. Drawn again for each pair, they favour neither version.
+    Mytkowicz et al., "Producing wrong data without doing anything obviously wrong", ASPLOS 2009.
     """
     return {
         "PYTHONHASHSEED": str(hash_seed % 2**32),

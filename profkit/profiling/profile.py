@@ -82,8 +82,8 @@ def profile_workload(
     gets it.
 
     Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself.
-    What is raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that
-    state.
+    An error that is raised later leaves a run in the state `failed`, and names it (`run`). An interrupted run is
+    returned in the state `interrupted`.
     """
     check_options(options)
     workload = describe_workload(options.command, options.name)
@@ -127,12 +127,12 @@ def profile_workload(
             _write_failure(collector, folder, targets, fault.message, page=page)
             fault.run = name
             raise
-        except Exception as error:  # no folder stays "running" when nothing runs any more
+        except Exception as error:  # a folder must not stay in the state "running" when nothing runs any more
             progress.fail("failed")
             failure = context.shown(f"{type(error).__name__}: {error}")
             _write_failure(collector, folder, targets, failure, page=page)
             raise
-        with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
+        with defer_interrupts() as hurry:  # everything is measured: a Ctrl-C must not prevent the verdicts
             if state == "interrupted":
                 progress.fail("interrupted; what was finished is kept")
             document = replace(judge_document(collector.document, targets), state=state)
@@ -171,10 +171,10 @@ def _try_changes(
 
 @contextlib.contextmanager
 def kept_at_hand(context: RunContext, name: Path) -> Iterator[RunContext]:
-    """Yield the context of a run in its folder, which is given to the caller of sudo at the end.
+    """Yield the context of a run in its folder, which is handed over to the caller of sudo at the end.
 
-    Nobody else can take the folder away during the block, and errors call it by its name. Raises MachineError
-    where another folder is in its place, then or at the end.
+    No other user can replace the folder during the block, and errors show its usual name. Raises MachineError if
+    another folder is in its place, at the beginning or at the end.
     """
     with contextlib.ExitStack() as last:
         with writing(name, elsewhere(name.parent)):
@@ -207,11 +207,11 @@ def _write_failure(
 ) -> None:
     """Write that the run failed, and reports of what was finished before. Raises nothing.
 
-    The folder may be what failed, and a Ctrl-C must not hide the reason: the error under way stays the one that
-    is shown.
+    Writing may fail for the same reason as the run, and a Ctrl-C must not hide that reason: the original error is
+    shown.
     """
     with defer_interrupts():
-        with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
+        with contextlib.suppress(Exception, KeyboardInterrupt):  # first the document, which needs no verdicts
             collector.update(state="failed", failure=failure)
         document = replace(collector.document, state="failed", failure=failure)
         with contextlib.suppress(Exception):  # a report without verdicts is worth more than none
@@ -255,7 +255,7 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
     )
 
 
-SAMPLING_SHARE = 0.1  # of a budget for the whole run, in each of up to three processes
+SAMPLING_SHARE = 0.1  # of a budget for the whole run: samples of one process, of which there are up to three
 
 
 def _sampling_seconds(options: ProfileOptions, backend: Backend, depth: Depth) -> float:

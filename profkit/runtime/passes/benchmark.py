@@ -95,7 +95,7 @@ def _look() -> tuple[CudaDriver | None, Any]:
 
 
 def describe_device(samples: SampleSet) -> Iterator[str]:
-    """Yield what is waited for, and what the device did during that time."""
+    """Yield which device is waited for, and what it did during that time."""
     if samples.clock != "wall":
         yield f"{samples.clock.partition('-')[0].upper()}, waited for"
     if samples.clocks:
@@ -111,7 +111,7 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """What was measured. Under an instrument the times are not the workload's own."""
+    """The result of a measurement. Under an instrument the times include its cost."""
 
     name: str
     samples: SampleSet  # seconds per call
@@ -169,13 +169,13 @@ def benchmark(
 ) -> BenchmarkResult:
     """Measure `fn()`, or give it to the instrument of the present pass.
 
-    `flops` and `bytes` are per call, and show as GFLOP/s and GB/s. `samples.seconds` are what a call costs back to
-    back. Where this process has a CUDA context, or memory on torch's MPS device, the device is waited for, once for the
-    calls of a sample; what waits for another one belongs into `fn`.
+    `flops` and `bytes` are per call, and are shown as GFLOP/s and GB/s. `samples.seconds` is the time of a call when
+    calls follow each other without a pause. If this process has a CUDA context, or memory on torch's MPS device,
+    profkit waits for that device, once for all calls of a sample; `fn` itself has to wait for any other device.
 
-    `precision` is the wanted relative half-width of the median's 95 % interval, `budget` the seconds that may be spent
-    by hand; under profkit the pass decides both. Garbage collection stays on: a workload that pays for it in production
-    pays for it here.
+    `precision` is the wanted relative half-width of the median's 95 % interval, and `budget` the limit in seconds of a
+    run by hand; under profkit the pass decides both. Garbage collection stays on, since it costs time in production,
+    too.
 
     Prints one line when run by hand; quiet under profkit. What `fn` raises passes through.
     Raises ValueError for flops, bytes, precision or budget that are no positive finite numbers.
@@ -225,7 +225,7 @@ def _run_under_instrument(
                 calls.fn()
             done += wanted
             if directive.iterations is None:
-                calls.wait()  # else the clock would only see what the host has launched
+                calls.wait()  # otherwise the clock would only measure the host's launches
             for hook in hooks:
                 hook(done - 1)
     finally:
@@ -236,7 +236,7 @@ def _run_under_instrument(
 
 
 def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -> int:
-    """Return how many calls to make next: blocks that double, so that the clock is read seldom inside the region."""
+    """Return how many calls to make next: blocks double, so that the clock is rarely read inside the region."""
     if directive.iterations is not None:
         left = max(1, directive.iterations) - done
         return min(1, left) if singly else left

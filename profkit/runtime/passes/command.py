@@ -27,7 +27,7 @@ _NOTHING_TO_RUN = frozenset("hV?")
 _ENVIRONMENTS = frozenset(
     {"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba", "pixi"}
 )
-_ASK_SECONDS = 20.0  # for an answer of an interpreter
+_ASK_SECONDS = 20.0  # that an interpreter may take to answer
 _LAUNCHERS = _ENVIRONMENTS | {"env", "nice", "ionice", "taskset", "numactl", "setarch", "stdbuf", "timeout"}
 _LAUNCHERS |= {"time", "chrt", "setsid", "nohup", "xvfb-run"}
 _LAUNCHERS |= {"arch", "caffeinate", "taskpolicy"}  # of macOS
@@ -45,7 +45,7 @@ class _PythonCommand:
 def host_command(
     command: Sequence[str], kind: HostKind, out: Path
 ) -> tuple[list[str], None] | tuple[None, str]:
-    """Return the command that runs the same program under the host `kind`, writing `out`; or the code of why not."""
+    """Return the command that runs the same program under the host `kind`, writing `out`; or the code of a reason."""
     parsed = _parse_command(command)
     if isinstance(parsed, str):
         return None, parsed
@@ -65,11 +65,11 @@ StartKind = Literal["stacks", "operation-calls", "loaded-files", "interventions"
 def start_up_environment(
     command: Sequence[str], kind: StartKind, out: Path
 ) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """Return the variables by which each Python below the command does something from its start; or the code of
-    why not.
+    """Return the variables that make each Python started by the command record something; or the code of a reason.
 
     It samples its stacks into the file `out`, or writes a file into that folder when it ends: its calls of
-    PyTorch's operations, or the files that it loaded. What is machine code and no known launcher starts none.
+    PyTorch's operations, or the files that it loaded. A program of machine code that is no known launcher is assumed to
+    start no Python.
     """
     parsed = _parse_command(command)
     if isinstance(parsed, str):
@@ -86,7 +86,7 @@ def start_up_environment(
 
 
 def is_machine_code(command: Sequence[str]) -> bool:
-    """Return whether the program is machine code and no known launcher, or is not there."""
+    """Return whether the program is machine code and no known launcher, or does not exist."""
     path = shutil.which(command[0]) if command else None
     if path is None or os.path.basename(command[0]) in _LAUNCHERS | _SHELLS:
         return path is None
@@ -171,9 +171,7 @@ def program_words(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def may_run_python(command: Sequence[str]) -> bool:
-    """Return whether an interpreter or a script of Python stands in the command, also in the code that a shell is
-    given.
-    """
+    """Return whether the command names a Python interpreter or script, or does so in the code for a shell."""
     return _names_python(command) or any(_names_python(part) for part in _shell_code(tuple(command)))
 
 
@@ -184,7 +182,7 @@ def _names_python(words: Sequence[str]) -> bool:
 
 
 def _shell_code(words: tuple[str, ...]) -> list[list[str]]:
-    """Return the commands in the code of `sh -c CODE`, each by its words; empty for any other command."""
+    """Return the commands in the code of `sh -c CODE`, each as a list of words; empty for any other command."""
     options = [word.startswith("-") and "c" in word and not word.startswith("--") for word in words[1:-1]]
     if os.path.basename(words[0]) not in _SHELLS or not any(options):
         return []
@@ -208,12 +206,12 @@ def _from_script(words: Sequence[str], endings: tuple[str, ...] = _SCRIPTS) -> t
 
 
 def _from_program(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words from the first one that is there as a program; empty if none is."""
+    """Return the words from the first one that is an existing program; empty if none is."""
     return next((tuple(words[at:]) for at, word in enumerate(words) if _starts_program(word)), ())
 
 
 def _starts_program(word: str) -> bool:
-    """Return whether a word behind a launcher is what it runs; its options, their values and its `run` are not."""
+    """Return whether a word after a launcher names what it runs: not its options, their values or its `run`."""
     if word.startswith("-") or word in ("run", "exec"):
         return False
     return word.endswith(_SCRIPTS) or shutil.which(word) is not None
@@ -226,7 +224,7 @@ def reads_program_from_input(command: Sequence[str]) -> bool:
 
 
 def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
-    """Return the parts of the command, or the code of why it is no Python program that a host could run."""
+    """Return the parts of the command, or the code of the reason why a host could not run it."""
     if not command:
         return "no-command"
     start = 0
@@ -316,7 +314,7 @@ def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
     return (path, words) if any(_is_interpreter(word) for word in words[:2]) else None
 
 
-# Set for a plan of somebody else's configuration: the interpreter that it names may be any program.
+# Set while a plan is made from another user's configuration: the interpreter named there could be any program.
 START_NOTHING = "PROFKIT_START_NOTHING"
 _VERSION_CODE = "import sys; print('profkit', *sys.version_info[:3])"
 
@@ -338,9 +336,9 @@ def python_version(interpreter: str | Sequence[str]) -> tuple[int, int, int] | N
 
 
 def has_module(interpreter: str, name: str, folder: str) -> bool:
-    """Return whether a program that this interpreter runs in `folder` could import the module `name`; imports it not.
+    """Return whether a program that this interpreter runs in `folder` could import the module `name`.
 
-    Where nothing may be started, it is taken to be there.
+    The module is not imported. If nothing may be started, it is assumed to exist.
     """
     if os.environ.get(START_NOTHING):
         return True
@@ -350,7 +348,7 @@ def has_module(interpreter: str, name: str, folder: str) -> bool:
 
 
 def _ask(words: Sequence[str], folder: str | None = None) -> subprocess.CompletedProcess[str] | None:
-    """Return what an interpreter answers; None where it does not start, or not to its end."""
+    """Return what an interpreter prints; None if it does not start, or fails."""
     stdin, wait = subprocess.DEVNULL, _ASK_SECONDS
     try:
         return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=wait, stdin=stdin)

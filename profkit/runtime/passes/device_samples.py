@@ -1,4 +1,4 @@
-"""A stream of a CUDA device with its own clock, for single calls: events, a stall, a flush of the L2; and a look at it.
+"""Times single calls with events on a stream of a CUDA device: a stall, a flush of the L2, and the device's state.
 
 Events are recorded on the stream that the workload launches on, so their difference is the device's time between
 them. It contains the host's, too, wherever the device waits for it. So a stream can be *stalled*: it is given a pause
@@ -33,7 +33,7 @@ _PCI_ADDRESS = 32  # bytes
 
 
 class DeviceState(NamedTuple):
-    """One look: SM clock in Hz, and the bits of REASONS that hold."""
+    """The state of a device at one moment: SM clock in Hz, and the bits of REASONS that are set."""
 
     clock: float | None = None
     throttle: int = 0
@@ -45,7 +45,7 @@ class DeviceState(NamedTuple):
 
 
 class DeviceWatch:
-    """Looks at one device. Where the driver does not tell, every look is empty."""
+    """Reads the state of one device; it is empty if the driver does not report it."""
 
     def __init__(self, address: bytes | None) -> None:
         self._device: ctypes.c_void_p | None = None
@@ -56,7 +56,7 @@ class DeviceWatch:
         self._device = self._library.by_bus(address) if address is not None else None
 
     def look(self) -> DeviceState:
-        """Return the device as it is now; some tens of microseconds."""
+        """Return the present state of the device; takes some tens of microseconds."""
         if self._device is None:
             return DeviceState()
         clock = self._library.number("nvmlDeviceGetClockInfo", self._device, SM_CLOCK)
@@ -86,7 +86,7 @@ class DeviceClock:
         self._events, self._buffer = [], ctypes.c_uint64()
 
     def event(self, number: int) -> ctypes.c_void_p:
-        """Return the event of that number, made when first used."""
+        """Return the event with that number, which is created when it is first used."""
         while len(self._events) <= number:
             event = ctypes.c_void_p()
             self.driver.check("cuEventCreate", ctypes.byref(event), 0)
@@ -98,11 +98,11 @@ class DeviceClock:
         self.driver.check("cuEventRecord", event, self._stream)
 
     def is_pending(self, event: ctypes.c_void_p) -> bool:
-        """Return whether it has not happened yet."""
+        """Return whether the event has not happened yet."""
         return self.driver.call("cuEventQuery", event) == NOT_READY
 
     def wait_for(self, event: ctypes.c_void_p) -> None:
-        """Wait until it has happened."""
+        """Wait until the event has happened."""
         self.driver.check("cuEventSynchronize", event)
 
     def seconds_between(self, first: ctypes.c_void_p, second: ctypes.c_void_p) -> float:
@@ -118,13 +118,13 @@ class DeviceClock:
 
     @property
     def can_flush(self) -> bool:
-        """Return whether the buffer for it is there already."""
+        """Return whether the buffer for a flush exists already."""
         return bool(self._buffer.value)
 
     def flush(self, pieces: int = 1) -> None:
-        """Fill the L2 with a buffer of our own, so that what comes next finds nothing of its own there.
+        """Fill the L2 with a buffer of our own, so that the next call finds none of its data there.
 
-        It is written in so many `pieces`, a kernel of the driver's each.
+        The buffer is written in so many `pieces`, each by one kernel of the driver.
         """
         if not self._buffer.value:
             self._flushed = self._allocate()
@@ -170,7 +170,7 @@ def open_clock(driver: CudaDriver) -> DeviceClock:
 
 
 def watch_device(driver: CudaDriver) -> DeviceWatch | None:
-    """Return what looks at the device that this thread uses; None where the driver refuses."""
+    """Return the watch of the device that this thread uses; None if the driver refuses it."""
     with suppress(DriverError), open_clock(driver) as clock:
         return DeviceWatch(clock.address())
     return None
@@ -217,10 +217,10 @@ class DeviceCalls:
         self.ahead = MAX_SINGLE_CALLS  # calls in one block
         self.stall_seconds = LONGEST_STALL  # what such a block waits for
         self._missed = 0  # blocks one after the other in which the host was too late
-        self.hurried = False  # the host could not be kept out of them
+        self.hurried = False  # whether times of the host could not be kept out of the samples
 
     def probe(self) -> DeviceSample:
-        """Time one call as the workload makes it, with events around it and the wall clock."""
+        """Time one call without a stall, with events around it and by the wall clock."""
         clock = self.clock
         first, last = clock.event(0), clock.event(1)
         clock.wait()
@@ -236,7 +236,7 @@ class DeviceCalls:
         return DeviceSample(clock.seconds_between(first, last), end - begin, launched - begin, end - reached)
 
     def fit_blocks(self, like: DeviceSample) -> None:
-        """Fit blocks and stalls to calls that take so long."""
+        """Choose the size of blocks and the length of stalls for calls that take so long."""
         self.host = like.host
         within = min(
             MAX_SINGLE_CALLS_SECONDS / max(like.wall, 1e-9), MAX_AHEAD_SECONDS / max(like.host, 1e-9)

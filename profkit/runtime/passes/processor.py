@@ -1,7 +1,7 @@
-"""Whether a process waited for a processor while a sample was taken: then its time is that of a busy machine.
+"""Detects whether a process waited for a processor during a sample, which then measures how busy the machine is.
 
-Linux counts for each thread how long it could have run and did not, and how often it then ran
-(/proc/self/task/*/schedstat). Other systems do not say.
+Linux counts for each thread how long it was ready to run and had no processor, and how often it got one
+(/proc/self/task/*/schedstat). Other systems do not report this.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from contextlib import suppress
 from time import perf_counter
 
 MAX_WAITING_SHARE = 0.05  # of a sample's time; below it, the median of many samples removes the effect
-# A thread that was woken gets even an idle processor only after some time: such waits are the program's own.
+# A thread that is woken gets even an idle processor only after some time: such waits belong to the program itself.
 WAKING_NS = 50_000
 _Waits = dict[int, tuple[int, int]]  # thread -> nanoseconds waited, times that it got a processor
 
 
 class ProcessorWatch:
-    """Looked at before and after a sample, outside of what is timed. That takes 10 µs, and 2 µs for each thread."""
+    """Measures waits during a sample, by reading counts before and after it: 10 µs, and 2 µs for each thread."""
 
     def __init__(self, pid: int | None = None) -> None:
         """Observe the process `pid`, or this one."""
@@ -38,9 +38,10 @@ class ProcessorWatch:
         self._before = self._read_waits()
 
     def longest_wait(self, only: int | None = None) -> float:
-        """Return the seconds of the sample in which one thread could have run and did not; 0 if not known.
+        """Return the seconds of the sample in which a thread was ready to run and did not; 0 if not known.
 
-        `only`: of this thread alone. A process that is stopped and goes on wakes all of its threads, to no purpose.
+        This is the longest wait of any thread, or that of the thread `only`: a process that continues after a stop
+        wakes all of its threads, also those with nothing to do.
         """
         after = self._read_waits()
         if only is not None:
@@ -52,7 +53,7 @@ class ProcessorWatch:
         return longest * 1e-9
 
     def _read_waits(self) -> _Waits:
-        """Return what the system counts for each thread; nothing where it does not count."""
+        """Return the system's counts for each thread; empty if it has none."""
         try:
             threads = {int(name) for name in os.listdir(self._tasks)}
         except OSError:
@@ -81,8 +82,8 @@ MAX_SAMPLES = 2048  # beyond it, every second one is dropped and the pause is do
 class ReferenceLoop:
     """The seconds of all turns so far of one fixed piece of arithmetic, timed now and then between samples.
 
-    A shared machine changes its speed under a program: another guest on the same core, a lower clock. Nothing tells a
-    guest so, but a loop that is always the same takes longer then, too. What two runs differ by may be that.
+    The speed of a shared machine changes while a program runs: another guest uses the same core, or the clock is lower.
+    A guest has no counter for that, but a fixed loop then takes longer, too. It may explain why two runs differ.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Times a function: loops until a sample is long enough for the clock, warms up, samples until it is known.
+"""Times a function: loops until a sample is long enough for the clock, warms up, samples until the time is known.
 
 Imports only what timing needs: no profiler, no tracer and no library that starts threads.
 """
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 # below 0.02 %. Longer samples (pyperf's 100 ms) only average in what a median of many short ones throws out.
 SAMPLE_SECONDS = 1e-3
 MAX_SAMPLES = 10_000  # in one budget: samples get longer instead
-HOPELESS = 2  # times the samples that a first look takes: so long it is hoped for samples that did not wait
+# Times the samples before the first check: if nearly all of so many waited for a processor, the others would, too.
+HOPELESS = 2
 ALWAYS_WAITED = Fact("nearly-every-sample-waited-for-a-processor")
 WAITED_IN_MOST_SAMPLES = Fact("most-samples-waited-for-a-processor")
 MIN_FREE_SHARE = 0.05  # of samples that did not wait for a processor; with fewer, the times show only waiting
-MUCH_FREE = 0.5  # with more the others are not worth a word
+MUCH_FREE = 0.5  # if more samples than this share did not wait, the others are not reported
 
 
 class TimedCalls:
-    """`fn`, timed. What it leaves to a device counts where that is waited for."""
+    """`fn`, timed. The work that it leaves to a device is included if the device is waited for."""
 
     def __init__(self, fn: Callable[[], object]) -> None:
         self.fn = fn
@@ -60,8 +61,8 @@ class TimedCalls:
 def calibrate_loops(calls: TimedCalls, least: float, most: float) -> list[float]:
     """Double `calls.loops` until a sample lasts `least` seconds; the samples on the way are warm-up.
 
-    One long sample is no proof: a first call compiles, and another process may take the core for a while. So
-    it is taken once more, unless it took more than `most` seconds.
+    One long sample is no proof: the first call may compile, and another process may take the core for a while. So it
+    is taken again, unless it took more than `most` seconds.
     """
     samples = [calls.sample()]
     retaken = 0.0  # seconds of samples whose process waited for a processor
@@ -81,7 +82,7 @@ def calibrate_loops(calls: TimedCalls, least: float, most: float) -> list[float]
 
 @dataclass
 class _SampleLog:
-    """Samples with how they came about: whether the process waited for a processor, and how the device was."""
+    """Samples with their circumstances: whether the process waited for a processor, and the state of the device."""
 
     samples: list[tuple[float, bool, DeviceState | None]] = field(default_factory=list)
 
@@ -95,7 +96,7 @@ class _SampleLog:
         return self.waiting > 1 - MIN_FREE_SHARE
 
     def kept(self) -> list[tuple[float, bool, DeviceState | None]]:
-        """Return the samples that count: without those of a waiting process, or of a device that slowed down."""
+        """Return the samples that count: those of a process that did not wait, on a device that did not slow down."""
         free = self.samples if self.always_waits else [sample for sample in self.samples if not sample[1]]
         unhindered = [sample for sample in free if sample[2] is None or not sample[2].throttle]
         return unhindered if 2 * len(unhindered) >= len(free) else free
@@ -109,7 +110,7 @@ class _SampleLog:
         return tuple(dict.fromkeys(word for words in known for word in words))
 
     def throttled(self) -> int:
-        """Return how many do not count although the process did not wait."""
+        """Return the number of samples that do not count although the process did not wait."""
         free = len(self.samples) if self.always_waits else sum(not waited for _, waited, _ in self.samples)
         return free - len(self.kept())
 
@@ -125,12 +126,12 @@ def time_calls(
 ) -> SampleSet:
     """Take samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are over.
 
-    The first call is never a sample, unless it alone takes the budget: then it is the only one. Asks first
-    after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
+    The first call is never a sample, unless it alone takes the whole budget: then it is the only one. The precision is
+    checked first after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
     `before` are calls that the caller has timed already, and `least` how long a sample lasts at least (seconds).
-    With a watch (`calls.watch`) samples in which the process waited for a processor are taken again; where all are
-    such, they stay, and a remark says so. Of a device that is watched, those in which it slowed itself down are left
-    out. With a reference loop (`calls.reference`) that is timed between them.
+    With a watch (`calls.watch`), samples in which the process waited for a processor are taken again; if all are
+    such samples, they are kept, and a remark says so. Samples in which a watched device slowed itself down are left
+    out. A reference loop (`calls.reference`) is timed between the samples.
     """
     begin = perf_counter()
     least = max(SAMPLE_SECONDS, least, budget / MAX_SAMPLES)
@@ -160,7 +161,7 @@ def time_calls(
             begin=begin,
             budget=budget,
             first_look=first_look,
-            after_look=calls.sample,  # looking has emptied the caches: the call that fills them again is not counted
+            after_look=calls.sample,  # the check has emptied the caches: the call that fills them is not counted
         )
     if not log.samples:
         log.samples.append((warm.pop(), False, None))
@@ -187,30 +188,31 @@ def time_calls(
 # the interval's coverage falls to 60 % without that on AR(1) noise of 0.9.
 MIN_SAMPLES = 16
 MIN_INDEPENDENT_SAMPLES = 15.5
-SLOW_SIGMAS, SLOW_SHARE = 5.0, 0.05  # a first call is this far beyond the noise, and worth a word
+# A first call is slow if it is longer than the median by both: so many sigma of the noise, and this share of the median.
+SLOW_SIGMAS, SLOW_SHARE = 5.0, 0.05
 FEW_SAMPLES = 40  # runs of one mode are often 20 long (a page's placement, a clock step): two of them
 MAX_HIDDEN_DRIFT = 0.6  # share of the requested precision that an undetected drift may have
 DOUBTED_SAMPLES = 96  # with more, a drift of the size of the interval shows by itself
-LOOK_GROWTH = 1.41  # every look is one more chance to stop by chance: twice as many samples, two looks
+LOOK_GROWTH = 1.41  # each check is a chance to stop too early: there are two until the samples have doubled
 # Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
 # processor that is still raising its frequency is narrow and wrong.
 SPREAD_SECONDS = 0.2
-DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the wanted precision is no drift
+DRIFT_SHARE = 0.1  # of the wanted precision: a drift that moves the median by less is ignored
 
 
 class SampleAssessment(NamedTuple):
-    """What the samples so far say. The first `warmup` of them are warm-up."""
+    """An assessment of the samples so far. The first `warmup` of them are warm-up."""
 
     warmup: int
     warm: bool
     precise: bool  # the interval of the median of the rest is as small as wanted
-    done: bool  # and there is enough behind it to believe so
+    done: bool  # and there are enough samples to trust that
 
 
 def assess_samples(samples: Sequence[float], precision: float, *, doubt: bool = True) -> SampleAssessment:
     """Return where warm-up ends, how well the median of the rest is known, and whether that is enough.
 
-    With `doubt` a few samples in which no drift shows are not enough while they could hide one.
+    With `doubt`, a few samples without a visible drift are not enough as long as they could hide one.
     """
     start = statistics.settling_index(samples, precision * DRIFT_SHARE)
     warmup = start or 0
@@ -237,9 +239,9 @@ def sample_until(
 ) -> list[float]:
     """Take samples in blocks until `assess` says that they are enough, or `budget` seconds since `begin` are over.
 
-    `take_block` gets the number of samples that are wanted before the next look at them; it may return fewer, or none.
-    At least one sample is waited for, whatever it costs. The first look is after `first_look` samples, 0: after as many
-    as fill SPREAD_SECONDS; later ones come on a geometric schedule, each followed by `after_look`.
+    `take_block` gets the number of samples wanted before the next check; it may return fewer, or none. At least one
+    sample is taken, whatever it costs. The first check comes after `first_look` samples (0: as many as fill
+    SPREAD_SECONDS); later ones follow on a geometric schedule, and `after_look` is called after each.
     """
     samples: list[float] = []
     block_seconds, ask, now = 0.0, first_look, perf_counter()
@@ -263,12 +265,12 @@ def sample_until(
 
 
 def first_sample_count(sample_seconds: float, budget: float) -> int:
-    """Return how many samples of that length there should be before it is worth asking."""
+    """Return how many samples of that length are needed before a first check makes sense."""
     return max(MIN_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
 
 
 def _count_slow_start(samples: Sequence[float]) -> int:
-    """Return how many samples at the very beginning are far slower than the rest: first calls, too few to be a
+    """Return how many samples at the very beginning are far slower than the rest: first calls, too few for a
     drift.
     """
     if not samples:
@@ -292,7 +294,7 @@ def _may_hide_drift(steady: Sequence[float], precision: float) -> bool:
 def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:
     """Return whether the median is known to ±`precision` (relative, 0.01 is 1 %) or `budget` seconds are over.
 
-    Ask on a geometric schedule, not after each sample.
+    Call it on a geometric schedule, not after each sample.
     """
     return elapsed >= budget or (
         len(samples) >= MIN_SAMPLES and assess_samples(samples, precision, doubt=False).done

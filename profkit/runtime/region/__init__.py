@@ -33,7 +33,7 @@ HOST_MODULE = "profkit_pass_host"  # the module that a Python pass leaves in sys
 
 
 class _Unprofiled:
-    """What a region is when nobody is profiling: nothing, shared by all."""
+    """The region of a process that is not profiled: it does nothing, and all regions share it."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ _unprofiled = _Unprofiled()
 
 
 def region(name: str) -> "Region":
-    """Mark what counts, as a context manager or a decorator; `name` stands in the reports.
+    """Mark what counts, as a context manager or a decorator; reports show `name`.
 
     May be nested and entered again, in any thread: instruments run from the outermost entry to its exit.
     Raises TypeError when `name` is not a string (a decorator without its name would swallow the function).

@@ -33,14 +33,14 @@ RegionSwitch: TypeAlias = Any
 """What turns an instrument on and off: what it needs of enter(name), exit(name), prepare, iteration(i), forget."""
 
 
-LOOK_PAUSE, MAX_LOOKS = 0.02, 1000  # seconds from one look at a device to the next, and how many are kept
+LOOK_PAUSE, MAX_LOOKS = 0.02, 1000  # seconds between two readings of a device's clock, and how many are kept
 
 
 class DeviceWait:
-    """The switch of the timing pass: a region's seconds are those of its work, also of what it left to a device.
+    """The switch of the timing pass: the seconds of a region include the work that it leaves to a device.
 
-    `wait` is called at both ends of every region, nested ones too; until the process uses the device that `find` finds,
-    it does nothing. What a device answers is the workload's business: an error of its work is met there again.
+    `wait` is called at both ends of every region, also of nested ones; it does nothing until the process uses the
+    device that `find` returns. Errors of the device are ignored here, since the workload meets them itself.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class DeviceWait:
         self._held: Counter[str] = Counter()
 
     def wait(self) -> None:
-        """Wait until the device has done this process's work; not while `unless` holds."""
+        """Wait until the device has done this process's work, unless `unless` holds."""
         if self._off or self._unless():
             return
         if self._device is None:
@@ -69,7 +69,7 @@ class DeviceWait:
                 self._device.synchronize()
 
     def look(self) -> None:
-        """Note the clock that the device has now, at most every LOOK_PAUSE seconds: at the end of a region."""
+        """Record the device's present clock at the end of a region, at most once in LOOK_PAUSE seconds."""
         now = perf_counter()
         if self._watch_of is None or self._off or self._device is None or now < self._look_at:
             return
@@ -84,7 +84,7 @@ class DeviceWait:
 
     @property
     def held_by(self) -> tuple[str, ...]:
-        """Return what held the clock down in at least half of the looks: what did so once is not why it was low."""
+        """Return what limited the clock in at least half of the readings: a rare reason does not explain it."""
         return tuple(word for word, count in self._held.items() if 2 * count >= self._looks)
 
     def forget(self) -> None:
@@ -94,14 +94,14 @@ class DeviceWait:
 
 
 def _watch_device(driver: Any) -> Any:
-    with own_library:  # dear, and needed only where a device is used
+    with own_library:  # slow to load, and needed only if a device is used
         from profkit.runtime.passes.device_samples import watch_device
 
     return watch_device(driver)
 
 
 def make_switches(directive: Directive | None, note: Callable[[Fact], None]) -> list[RegionSwitch]:
-    """Return what the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
+    """Return the switches that this pass needs; one that cannot be used is left out, with a note."""
     switches: list[RegionSwitch] = []
     host = sys.modules.get(HOST_MODULE)
     if host is not None and host.switch is not None:  # an instrument that follows no region leaves none
@@ -140,7 +140,7 @@ _MAX_CHARACTERS = 60  # characters of a version
 
 
 def loaded_packages() -> dict[str, str]:
-    """Return `{"python": "3.11.7", "torch": "2.11.0"}`; a module that tells no version is left out."""
+    """Return `{"python": "3.11.7", "torch": "2.11.0"}`; a module without a version is left out."""
     packages = {"python": ".".join(map(str, sys.version_info[:3]))}
     name = sys.implementation.name
     if name != "cpython":
@@ -164,7 +164,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _RegionCounts:
-    """What is known of one region."""
+    """The entries and times of one region."""
 
     def __init__(self, timed: bool) -> None:
         self.entries = self.iterations = 0
@@ -195,7 +195,7 @@ class RegionSession:
 
     def __init__(self, directive: Directive | None) -> None:
         self.directive = directive
-        # a dear instrument looks at a few entries only
+        # a slow instrument observes only a few entries
         skip, looked = (directive.entries if directive else None) or (0, sys.maxsize - 1)
         self._looks = range(skip + 1, skip + looked + 1)
         self._ends = directive is not None and directive.ends
@@ -320,7 +320,7 @@ class RegionSession:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Let regions inside switch and record nothing: for warm-up, and for a benchmark's own timing."""
+        """Ignore regions during the block: for warm-up, and for a benchmark's own timing."""
         self._quiet += 1
         try:
             yield
@@ -341,7 +341,7 @@ class RegionSession:
         for switch in list(self._switches):
             try:
                 getattr(switch, action, str)(name)
-            except Exception as error:  # the instrument may fail; the workload may not
+            except Exception as error:  # an instrument that fails must not stop the workload
                 self._switches.remove(switch)
                 self.note(Fact.of("switch-failed", name=type(switch).__name__, said=str(error)))
             reason = getattr(switch, "reason", None)
@@ -360,7 +360,7 @@ class RegionSession:
         self.save()
 
     def remark(self, fact: Fact) -> None:
-        """Keep a fact for the record, and say nothing."""
+        """Keep a fact for the record without printing it."""
         self._notes.append(fact)
 
     def note(self, fact: Fact) -> None:
@@ -473,7 +473,7 @@ class ActiveRegion:
 
 
 def region(name: str) -> ActiveRegion:
-    """Mark what counts, as a context manager or a decorator; `name` stands in the reports.
+    """Mark what counts, as a context manager or a decorator; reports show `name`.
 
     May be nested and entered again, in any thread: instruments run from the outermost entry to its exit.
     Raises TypeError when `name` is not a string (a decorator without its name would swallow the function).

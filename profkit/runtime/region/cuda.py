@@ -1,7 +1,7 @@
 """NVIDIA's driver API by ctypes, in the workload's own process, and the switch for ncu and nsys.
 
 torch, Triton, CuPy, Numba and C++ extensions all come down to libcuda.so.1, and all use the primary context of a
-device, so one set of calls serves them. Nothing is loaded and CUDA is not initialised before it is asked for: a
+device, so one set of calls serves them. Nothing is loaded, and CUDA is not initialised, before that is needed: a
 process that initialises CUDA cannot fork children that use it.
 
 Calls answer with a CUresult; `check` turns one that is not 0 into DriverError. Names and numbers: cuda.h.
@@ -169,7 +169,7 @@ DOMAIN = "profkit"
 
 
 class CudaSwitch:
-    """Restricts ncu and nsys to regions. `reason` says what went wrong, `remarks` what is only worth knowing."""
+    """Restricts ncu and nsys to regions. `reason` is what went wrong; `remarks` are harmless but worth knowing."""
 
     def __init__(self) -> None:
         self.reason: Fact | None = None

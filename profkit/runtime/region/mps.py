@@ -40,7 +40,7 @@ def mps_in_use() -> Any:
         bad_fork = getattr(mps, "_is_in_bad_fork", None)
         if bad_fork is not None and bad_fork():
             return None
-        # the second also counts what torch keeps of tensors that are gone, of which work may still be under way
+        # the second also counts memory of deleted tensors that torch keeps, on which work may still be running
         used = mps.current_allocated_memory() > 0 or mps.driver_allocated_memory() > 0
     except Exception:
         return None
@@ -57,7 +57,7 @@ SignpostFunction = Callable[[int, int, int, int, int], object]  # code and four 
 
 
 class SignpostSwitch:
-    """Notes spans, and puts signposts around them; changes nothing of what is recorded."""
+    """Records the span of each entry, and sets signposts around it; does not change what Instruments records."""
 
     def __init__(self, device: Any) -> None:
         """Wait for `device` at both ends."""

@@ -57,7 +57,7 @@ class PerfControl:
             self.reason = Fact("other-process-in-region")
             return
         try:
-            # not blocking: without perf at the other end this fails instead of waiting for ever
+            # non-blocking: if perf does not read the other end, this fails instead of waiting for ever
             self._control = os.open(control, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             if ack is not None:
                 self._ack = os.open(ack, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -74,7 +74,7 @@ class PerfControl:
         except OSError:
             os.close(self._lock)
             self._lock = -1
-            self._opened = False  # ask again at the next entry: the other may have ended
+            self._opened = False  # try again at the next entry: the process that held it may have ended
             return False
         self.reason = None
         return True
