@@ -188,7 +188,7 @@ def time_calls(
 # the interval's coverage falls to 60 % without that on AR(1) noise of 0.9.
 MIN_SAMPLES = 16
 MIN_INDEPENDENT_SAMPLES = 15.5
-# A first call is slow if it is longer than the median by both: so many sigma of the noise, and this share of the median.
+# A first call is slow if it is longer than the median by both: so many sigma of the noise, and this share of it.
 SLOW_SIGMAS, SLOW_SHARE = 5.0, 0.05
 FEW_SAMPLES = 40  # runs of one mode are often 20 long (a page's placement, a clock step): two of them
 MAX_HIDDEN_DRIFT = 0.6  # share of the requested precision that an undetected drift may have
