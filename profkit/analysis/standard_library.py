@@ -74,10 +74,10 @@ def standard_name(symbol: str) -> str | None:
     for pattern, public in _ALGORITHMS:
         if re.fullmatch(pattern, names[-1]):
             return f"std::{public}"
-    public = next(
-        (name for name in reversed(names) if not _PRIVATE.fullmatch(name) and name != "__detail"), None
-    )
-    return f"std::{public}" if public is not None else None
+    for name in reversed(names):
+        if not _PRIVATE.fullmatch(name):
+            return f"std::{name}"
+    return None
 
 
 def _without_arguments(symbol: str) -> str:
