@@ -32,6 +32,7 @@ from profkit.core.types import (
     LineCode,
     LineCount,
     LineSamples,
+    PassResult,
     Peaks,
     Place,
     Profile,
@@ -728,3 +729,51 @@ def test_a_step_whose_limits_are_known_in_part_says_what_that_part_needs(
 ) -> None:
     account = Account("step", 10.0, (*rows, AccountRow("rest", 10.0 - sum(row.seconds for row in rows))))
     assert run_account._known_part(account, "/work") == said
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pandas", "Of the 3.00 s, 50 % is the import of pandas (top level /app/t.py:2)."),
+        ("[import system]", "Of the 3.00 s, 50 % is the import of modules (top level /app/t.py:2)."),
+    ],
+)
+def test_the_largest_row_of_a_run_says_that_it_is_an_import(name: str, said: str) -> None:
+    spots = (
+        CodeSpot(
+            0.5,
+            1.5,
+            "import",
+            Place(function="<module>", file="/app/t.py", line=2),
+            Beneath(name, None, None, 1.5),
+        ),
+        CodeSpot(0.5, 1.5, "rest"),
+    )
+    document = run(trace=None, hot_spots=spots, timings=(), sampled=())
+    document = replace(document, account=make_account(document))
+    section = account_section(document)
+    assert section is not None
+    assert section.headline == said
+
+
+@pytest.mark.parametrize(
+    ("passes", "how"),
+    [((), ": --depth standard counts them"), ((PassResult("cprofile", "cprofile", "finished"),), "")],
+)
+def test_a_run_names_the_loop_whose_iterations_were_not_counted(
+    passes: tuple[PassResult, ...], how: str
+) -> None:
+    loop = SampledLoop("/app/t.py", 4, "main", 5, 6, 0.98, 2.0, each=True)
+    spots = (CodeSpot(1.0, 2.0, "python", Place(function="main", file="/app/t.py", line=5)),)
+    document = run(
+        trace=None,
+        hot_spots=spots,
+        timings=(),
+        sampled=(SampledTime(2.0, 2.0, loops=(loop,)),),
+        passes=passes,
+    )
+    document = replace(document, account=make_account(document))
+    said = "98 % of the time without imports is in the loop at /app/t.py:4, whose iterations were not counted"
+    assert f"{said}{how}'" in repr(account_section(document))
+    counted = (LineCount("/app/t.py", 5, "main", 2, 0),)  # two iterations are no unit
+    assert said not in repr(account_section(replace(document, line_counts=counted)))

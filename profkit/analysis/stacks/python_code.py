@@ -155,9 +155,8 @@ class PythonTally:
             if inner is not None and inner.function == MODULE and inner.file:
                 name = module_name(inner.file)
                 self._files[name] = inner.file
-            outer = frames[at - 1] if at > 0 else None
             if name != IMPORT_SYSTEM or not modules:
-                modules.setdefault(name, (outer, sample.lines[at - 1]) if outer is not None else None)
+                modules.setdefault(name, _importing_line(sample, at, outermost=not modules))
         if not modules:
             return
         self.importing += sample.wall
@@ -218,12 +217,41 @@ class PythonTally:
         )
 
 
+def _importing_line(sample: PythonSample, at: int, *, outermost: bool) -> tuple[Frame, int] | None:
+    """Return the line that imports what begins at frame `at`: where no other import is around it, that of the program.
+
+    A library that imports another one when it is first used does so for the program's line that uses it.
+    """
+    if at == 0:
+        return None
+    places = [
+        (frame, line)
+        for frame, line in zip(sample.frames[:at], sample.lines[:at], strict=True)
+        if frame is not None
+    ]
+    if outermost:
+        own = next((place for n, place in reversed([*enumerate(places)]) if is_users_frame(places, n)), None)
+        if own is not None:
+            return own
+    outer = sample.frames[at - 1]
+    return (outer, sample.lines[at - 1]) if outer is not None else None
+
+
 def is_users_frame(places: Sequence[tuple[Frame, int]], at: int) -> bool:
-    """Return whether a frame is of the user's code; the line with which multiprocessing starts a Python is not."""
-    file = places[at][0].file
+    """Return whether a frame is of the user's code.
+
+    The line with which multiprocessing starts a Python is not, and no text that a library executes: only `python -c`
+    and the program itself.
+    """
+    frame = places[at][0]
+    if frame.file != _TEXT:
+        return is_users_code(frame.file, frame.function)
     inner = places[at + 1][0].file if at + 1 < len(places) else None
-    return is_users_code(file, places[at][0].function) and not (
-        file == _TEXT and inner is not None and _WORKERS in inner
+    of_library = at > 0 and not is_users_code(places[at - 1][0].file, places[at - 1][0].function)
+    return (
+        is_users_code(_TEXT, frame.function)
+        and not of_library
+        and not (inner is not None and _WORKERS in inner)
     )
 
 

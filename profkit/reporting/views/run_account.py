@@ -10,7 +10,7 @@ from profkit.analysis.hot_spots import DOES, RUNS_CODE
 from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import cut_right, format_quantity, joined, percent_text, plural
-from profkit.core.types import Account, AccountRow, Bound, CodeSpot, RunDocument, SpotKind
+from profkit.core.types import Account, AccountRow, Bound, CodeSpot, Place, RunDocument, SpotKind
 from profkit.reporting.charts.step_bar import PartLook, StepBar, StepPart
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, NotOnPage, PageOnly, Paragraph, Section, Text, plain_text, soft
@@ -166,7 +166,12 @@ def _rows(document: RunDocument, account: Account) -> tuple[Block, ...]:
         Column("what it is", lambda row: row_text(document, account, row, folder), wraps=not limited),
     ]
     table = replace(data_table(columns, account.rows, brief=_BRIEF), anchor=ROW)
-    below = (_clock(account), _waiting_threads(account), _start_up(document, account))
+    below = (
+        _clock(account),
+        _waiting_threads(account),
+        _start_up(document, account),
+        _loop_without_count(document, account),
+    )
     return (table, *(Paragraph(text) for text in below if text is not None))
 
 
@@ -282,6 +287,9 @@ def _largest_row(account: Account, folder: str) -> str:
             f"No place takes {percent_text(100 * _WORTH)} of the {whole}: "
             f"the first {count} together take {percent_text(100 * first)}."
         )
+    if row.does == "import":
+        imported = row.what if re.fullmatch(r"[\w.]+", row.what) else "modules"  # or `[import system]`
+        return f"Of the {whole}, {percent_text(100 * share)} is the import of {imported} ({words})."
     said = f"Of the {whole}, {percent_text(100 * share)} is in {words}"
     does = WAITS.get(row.does, "") if row.does is not None else ""
     return f"{said}, where the program {does}." if does else f"{said}."
@@ -503,6 +511,24 @@ def _waiting_threads(account: Account) -> str | None:
         return None
     share = percent_text(100 * account.waiting_threads)
     return f"threads that wait for each other (OpenMP, BLAS): {share} of the processor time"
+
+
+def _loop_without_count(document: RunDocument, account: Account) -> str | None:
+    """Return where the loop is that would be the table's unit if it was known how often it ran; None without one.
+
+    Samples show the loop, and the pass that counts calls its iterations: that is no part of a quick run, and ends early
+    in some others.
+    """
+    loops = [loop for sampled in document.sampled[:1] if not sampled.native for loop in sampled.loops]
+    if account.unit != "run" or not loops:
+        return None
+    loop, counted = loops[-1], any(pass_.name == "cprofile" for pass_ in document.passes)
+    if any((count.file, count.line) == (loop.file, loop.first) for count in document.line_counts):
+        return None  # its iterations are too few or too short to be a unit
+    where = where_text(Place(file=loop.file, line=loop.line), document.workload.folder)
+    how = "" if counted else ": --depth standard counts them"
+    share = percent_text(100 * loop.share)
+    return f"{share} of the time without imports is in the loop at {where}, whose iterations were not counted{how}"
 
 
 def _start_up(document: RunDocument, account: Account) -> str | None:
