@@ -90,6 +90,8 @@ class PlanState:
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
     product_share: float = 0.0  # of the processor time, in libraries of linear algebra
+    python_share: float | None = None  # of the processor time, in Python's interpreter; None: not known
+    main_share: float = 1.0  # of a normal run, in which the main thread did not sleep
     hottest: str | None = None  # the address of a program of machine code that has most samples
     lines: tuple[CountedLine, ...] = ()  # whose executions are worth counting
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order

@@ -248,6 +248,9 @@ class PythonPass(Pass):
         return self.planned((step,), cost=cost + plain_runs(self.fixed, state))
 
 
+CALLS_COST = 1.5  # of Python code under cProfile, as a multiple of a plain run, until its window ends
+
+
 class CallsPass(PythonPass):
     """The calls by cProfile."""
 
@@ -257,7 +260,13 @@ class CallsPass(PythonPass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """Plan one step with cProfile in the workload's Python."""
         argv, reason = host_command(self.context.workload.command, "cprofile", self.folder / self.file)
-        return self.one_step(state, argv, reason, 1.5, lines=state.lines)
+        plans = self.one_step(state, argv, reason, CALLS_COST, lines=state.lines)
+        if state.marked or not plans[0].steps:
+            return plans
+        # Compiled code is not slowed down, nor what other processes do while the main thread waits for them.
+        python = state.main_share * (state.python_share if state.python_share is not None else 1.0)
+        cost = 1.0 + (CALLS_COST - 1.0) * python
+        return [replace(plans[0], cost=cost + plain_runs(self.fixed, state))]
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Read functions and their callers."""

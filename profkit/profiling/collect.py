@@ -14,7 +14,7 @@ from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.plausible import check_possible
 from profkit.analysis.stacks.line_counts import lines_to_count
-from profkit.analysis.summaries.host import LINEAR_ALGEBRA, share_of_libraries, time_split
+from profkit.analysis.summaries.host import INTERPRETER, LINEAR_ALGEBRA, share_of_libraries, time_split
 from profkit.analysis.summaries.memory import memory_series
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.joined_recordings import with_compiled_lines, with_operations
@@ -185,6 +185,7 @@ class RunCollector:
             import_seconds=totals.get("sampled-imports", totals.get("imports")),
             hottest=next((sampled.hottest for sampled in self.document.sampled if sampled.native), None),
             product_share=share_of_libraries(self.document, LINEAR_ALGEBRA),
+            python_share=share_of_libraries(self.document, INTERPRETER) or None,
             lines=lines_to_count(self.document),
         )
 
@@ -611,6 +612,7 @@ def _with_times(known: PlanState, record: TimingRecord) -> PlanState:
         plain_seconds=record.plain_seconds,
         own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
         main_seconds=typical.seconds - typical.main_thread[1],
+        main_share=min(1.0, sum(typical.main_thread) / typical.seconds) if any(typical.main_thread) else 1.0,
         start_seconds=_start_seconds(record),
     )
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from profkit.analysis.summaries.host import INTERPRETER
 from profkit.backends import PlanState, RunContext
 from profkit.backends.cpu.linux import RecordedStacks, SampledTrace, compiler_facts
-from profkit.backends.passes import AllocationsPass, StacksPass, sampled_runs
+from profkit.backends.passes import AllocationsPass, CallsPass, StacksPass, sampled_runs
 from profkit.core.types import PassResult, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.perf.probe import PerfAbility
@@ -96,6 +97,35 @@ def test_further_samples_of_a_short_program_are_planned_without_the_seconds_of_a
     (planned,) = StacksPass(context).plan(PlanState(False, plain_seconds=0.15))
     assert len(planned.steps) == 15
     assert 2.8 <= planned.cost * 0.15 <= 1.5 * 2.8
+
+
+@pytest.mark.parametrize(
+    ("state", "cost"),
+    [
+        (PlanState(False, plain_seconds=4.0), 1.6),
+        (
+            PlanState(False, plain_seconds=4.0, python_share=0.1),
+            1.15,
+        ),  # numpy: 3.5 s were planned, and 2.4 taken
+        (
+            PlanState(False, plain_seconds=4.0, python_share=0.9, main_share=0.1),
+            1.145,
+        ),  # a pool: 3.5 s and 2.1
+        (PlanState(True, 0.1, plain_seconds=4.0, python_share=0.1), 1.6),
+    ],
+)
+def test_cprofile_is_planned_by_the_python_code_of_the_main_thread(tmp_path, state, cost) -> None:
+    (tmp_path / "work.py").touch()
+    workload = Workload((sys.executable, "work.py"), str(tmp_path), "work", sys.executable)
+    context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
+    (planned,) = CallsPass(context).plan(state)
+    assert planned.cost == pytest.approx(cost)
+
+
+@pytest.mark.parametrize("library", ["libpython3.11.so.1.0", "python3.12", "/usr/bin/python3"])
+def test_the_interpreter_is_known_by_its_name(library: str) -> None:
+    assert INTERPRETER.search(library)
+    assert not INTERPRETER.search("_multiarray_umath.cpython-311-x86_64-linux-gnu.so")
 
 
 def test_tracemalloc_lasts_until_a_region_whose_program_it_slows_down_before(tmp_path):

@@ -354,6 +354,7 @@ def share_of_functions(document: RunDocument, names: re.Pattern[str]) -> float:
     return _share_of_profile(document, "functions", lambda hotspot: hotspot.function, names)
 
 
+INTERPRETER = re.compile(r"\b(lib)?python\d", re.IGNORECASE)  # Python's own code
 # The libraries that compute products of matrices.
 LINEAR_ALGEBRA = re.compile(
     r"lib(\w*openblas\w*|mkl\w*|blis|cblas|torch_cpu|lapack)\b|accelerate", re.IGNORECASE
