@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -293,16 +294,19 @@ open("turns", "w").write(repr((names, [after[one] for one in changed], turn(0)))
 def test_a_sample_shows_where_the_program_was_when_it_gave_the_lock_away(tmp_path: Path) -> None:
     """Even where the program has the lock within the sample, and goes on to a call that keeps it for long."""
     code = """
-    import sys, time
+    import sys, time, types
     import profkit_pass_host
     (sampler,) = profkit_pass_host.switch.members
-    see, in_other, times = sampler._see_main, [False], {"one": 0.0, "other": 0.0}
-    def go_on_meanwhile():
-        see()
+    keep, in_other, times = sampler._lock_wait.keep, [False], {"one": 0.0, "other": 0.0}
+    def go_on_meanwhile():  # after the stack was seen
+        waited = keep()
         for _ in range(100):
             if in_other[0]: break
             time.sleep(0.00001)
-    sampler._see_main = go_on_meanwhile
+        return waited
+    sampler._lock_wait = types.SimpleNamespace(keep=go_on_meanwhile, **{
+        name: getattr(sampler._lock_wait, name) for name in ("ask", "choose", "spent", "end", "program")
+    })
     numbers = list(range(30_000))
     def one():
         for n in range(10_000): pass
@@ -369,8 +373,17 @@ def test_a_stack_has_the_lines_of_its_frames() -> None:
     for found, lines in (innermost(), next(innermost() for _ in "a")):
         assert found == lines
     rows = stack_rows.rows_of_thread(threading.get_ident())
-    assert rows[-1][0].co_name in ("<module>", "_run_module_as_main", "_bootstrap")
+    outermost = rows[-1][0].co_name
+    assert outermost in ("<module>", "_run_module_as_main", "_bootstrap")
     assert stack_rows.rows_of_thread(-1) == []  # no such thread
+    enabled, was = list[bool](), gc.isenabled()
+    try:
+        begun = time.perf_counter()
+        rows = stack_rows.rows_after(0.01, threading.get_ident(), enabled)
+        assert (rows[-1][0].co_name, enabled, gc.isenabled()) == (outermost, [was], False)
+        assert time.perf_counter() - begun >= 0.01
+    finally:
+        (gc.enable if was else gc.disable)()
     assert stack_rows.line_at(innermost.__code__, -1) == innermost.__code__.co_firstlineno
 
 
@@ -618,7 +631,7 @@ def test_a_child_that_is_forked_within_a_sample_collects_garbage_as_its_parent_d
     try:
         sampler._uncollected(sampler._sample)
         assert (seen, gc.isenabled()) == ([False, False], False)  # the program's own word holds
-        sampler._collector_off = True  # what a fork within a sample leaves
+        sampler._collector.append(True)  # what a fork within a sample leaves
         sampler.begin()
         assert gc.isenabled()
     finally:

@@ -6,9 +6,11 @@ rows are of one moment, whatever the thread does next; its frames, which go on w
 
 from __future__ import annotations
 
+import gc
 import sys
-from _operator import attrgetter
-from itertools import accumulate, chain, repeat, starmap
+from _operator import attrgetter, not_
+from itertools import accumulate, chain, compress, repeat, starmap
+from time import sleep
 
 TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
 if TYPE_CHECKING:
@@ -31,6 +33,21 @@ def rows_of_thread(ident: int) -> list[Row]:
     """Return the rows of what a thread does now; none where it runs no Python."""
     # The call that looks for the thread's innermost frame is part of the one call, too.
     return _rows(map(dict.get, starmap(sys._current_frames, ((),)), (ident,)))
+
+
+def rows_after(seconds: float, ident: int, collector: list[bool] | None = None) -> list[Row]:
+    """Sleep, and return the rows of a thread at the moment when we have the interpreter's lock again.
+
+    On a busy machine we may lose our processor just then, and the program asks for the lock back meanwhile: we would
+    give it away before the next operation of Python. So the sleep is a part of the one call, too. `collector`: whether
+    the garbage collector was on is added to this list, and it is off from then on.
+    """
+    # Each of these calls returns None, of which `not_` is True: `compress` lets the empty arguments pass after it.
+    awake: Iterable[tuple[()]] = compress(((),), map(not_, map(sleep, (seconds,))))
+    if collector is not None:
+        awake = compress(awake, map(not_, map(collector.append, starmap(gc.isenabled, ((),)))))
+        awake = compress(awake, map(not_, starmap(gc.disable, ((),))))
+    return _rows(map(dict.get, starmap(sys._current_frames, awake), (ident,)))
 
 
 def _rows(frame: Iterable[FrameType | None]) -> list[Row]:

@@ -37,7 +37,7 @@ from ..waits import (
     wake_in_time,
 )
 from .lock_wait import LockWait
-from .rows import rows_of, rows_of_thread
+from .rows import rows_after, rows_of, rows_of_thread
 from .times import PAUSE, SampleTimes
 from .tree import OURS, ROOT, StackTree
 
@@ -103,18 +103,18 @@ class StackSampler:
 
     task: object = None  # of the part of an event loop that is sampled, and all that there were
     tasks_before: Container[object] = ()
-    _collector_off = False  # by us, for as long as a sample takes
 
     def __init__(self, out: str) -> None:
         self._out = out
         self._lock_wait = LockWait()
+        self._collector: list[
+            bool
+        ] = []  # for as long as we have switched the collector off: whether it was on
         self._generation: object = None
 
     def begin(self) -> None:
         """Sample from here, also in a child that was forked just now: it begins with empty tables."""
-        if self._collector_off:  # the fork came within a sample, whose thread is not in this process
-            gc.enable()
-            self._collector_off = False
+        self._collect_again()  # where the fork came within a sample, whose thread is not in this process
         self._lock = allocate_lock()
         self._depth = 0  # regions that the process is in
         self.paused_until = 0.0  # what happened until then belongs to none of the program's lines
@@ -207,9 +207,13 @@ class StackSampler:
             # After a trial it may be due: to give the lock away would have the next call of C in the place of this one.
             left = self._times.due - perf_counter()
             if left > 0:
-                sleep(left)
-            waited = self._lock_wait.keep()
-            self._uncollected(self._see_main)
+                self._main_rows = rows_after(left, self._main, self._collector if COLLECTS_AT_ONCE else None)
+                waited = self._lock_wait.keep()
+                self._collect_again()
+                self._main_cpu = self._main_cpu_now()
+            else:
+                waited = self._lock_wait.keep()
+                self._uncollected(self._see_main)
             now = perf_counter()
             self._at_once = now - self._times.due < AT_ONCE * waited
             self._times.pass_until(now)
@@ -245,22 +249,28 @@ class StackSampler:
 
     def _uncollected(self, look: Callable[[], None]) -> None:
         """Take a sample, or try, in which no garbage collection begins: see COLLECTS_AT_ONCE."""
-        self._collector_off = COLLECTS_AT_ONCE and gc.isenabled()
-        if not self._collector_off:
-            look()
-            return
-        gc.disable()
+        if COLLECTS_AT_ONCE:
+            self._collector.append(gc.isenabled())
+            gc.disable()
         try:
             look()
         finally:
+            self._collect_again()
+
+    def _collect_again(self) -> None:
+        """Switch the garbage collector on where it was on before a sample."""
+        if True in self._collector:
             gc.enable()
-            self._collector_off = False
+        self._collector.clear()
 
     def _see_main(self) -> None:
         """Keep where the main thread is, before it can have the lock back, and what it had computed just before."""
-        main = self._threads.get(self._main_native)
-        self._main_cpu = self._cpu_of(main) if main is not None else 0.0
+        self._main_cpu = self._main_cpu_now()
         self._main_rows = rows_of_thread(self._main)
+
+    def _main_cpu_now(self) -> float:
+        main = self._threads.get(self._main_native)
+        return self._cpu_of(main) if main is not None else 0.0
 
     def _sample(self) -> None:
         now = perf_counter()
