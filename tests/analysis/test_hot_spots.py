@@ -666,6 +666,27 @@ def test_exceptions_are_named_where_raising_them_takes_a_good_part_of_the_time(
     assert (found.rule, found.where.line) == (rule, 5 if rule == "exceptions" else 3)
 
 
+@pytest.mark.parametrize(("seconds", "rule"), [(1.0, "exceptions"), (5.0, "hot-spot")])
+def test_exceptions_of_a_short_function_are_named_at_it_where_its_time_is_at_the_line_that_calls_it(
+    seconds: float, rule: str
+) -> None:
+    where = Hotspot("parse", 9000, None, 10_000, "/app/work.py", 12, callee=Frame("ValueError", None))
+    counted = Hotspot("parse", 0.2, 0.2, 600_000, "/app/work.py", 11)
+    edges = (  # work: sum(map(parse, texts))
+        Hotspot("work", 0.9, 0.9, 1, "/app/work.py", 3, callee=Frame("<built-in sum>", None)),
+        Hotspot("<built-in sum>", 0.5, 0.9, 600_000, callee=Frame("parse", None, "/app/work.py", 11)),
+    )
+    profiles = (
+        Profile("", "exceptions", 9000, (where,), "raises"),
+        Profile("", "s", 1.0, (counted,), "own-time"),
+        Profile("", "s", 1.0, edges, "program-calls"),
+    )
+    found = first(run(line(3, 0.9 * seconds), wall=seconds, profiles=profiles))
+    assert (found.rule, found.where.line) == (rule, 12 if rule == "exceptions" else 3)
+    if rule == "exceptions":
+        assert "parse raises ValueError about 540,000 times" in found.title
+
+
 # ------------------------------------------------------------ a simulated part of a program of machine code
 
 PART = Reading(

@@ -569,6 +569,8 @@ def _raises_at(document: RunDocument, spot: CodeSpot) -> list[Hotspot]:
         return own
     calls = profile_of(document, "program-calls")
     edges = [edge for edge in (calls.hotspots if calls is not None else ()) if edge.callee is not None]
+    # By way of built-in functions, which have no file: `sum(map(parse, lines))`.
+    here = (file, None)
     reached, left = set[str](), [last_name(function or "")]
     while left:
         name = left.pop()
@@ -577,7 +579,7 @@ def _raises_at(document: RunDocument, spot: CodeSpot) -> list[Hotspot]:
             left += [
                 edge.callee.function
                 for edge in edges
-                if (edge.function, edge.file) == (name, file) and edge.callee and edge.callee.file == file
+                if edge.function == name and edge.file in here and edge.callee and edge.callee.file in here
             ]
     below = [row for row in rows if row.file == file and last_name(row.function) in reached]
     same = [row for row in below if row.function == below[0].function]
