@@ -18,6 +18,7 @@ from profkit.profilers.cprofile import is_partial, read_pass_notes
 from profkit.profilers.line_counts import read_line_counts
 from profkit.runtime.passes.command import HOST_PROGRAM
 from profkit.runtime.passes.host import line_counts
+from profkit.runtime.passes.read import read_raises
 from tests.conftest import ROOT
 
 PLAIN: dict[str, object] = {"each": True, "names": [], "loop": False}
@@ -399,3 +400,28 @@ def test_only_what_runs_in_a_region_counts_with_how_often_it_was_entered(tmp_pat
     """
     (one,) = counted(tmp_path, code, {"a": {}})[1].values()
     assert (one.executions, one.entries) == (21, 3)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="lines that run often are given up alone")
+@pytest.mark.parametrize(("texts", "raises"), [("['x', '1']", True), ("['2', '1']", False)])
+def test_where_lines_run_too_often_exceptions_are_counted_instead(
+    tmp_path: Path, texts: str, raises: bool
+) -> None:
+    code = f"""
+        def f(text):
+            try:
+                return int(text)  # a
+            except ValueError:
+                return None
+        for text in {texts} * 60_000:
+            f(text)
+    """
+    _, counts, notes = counted(tmp_path, code, {"a": {}})
+    assert not counts
+    assert notes == ["lines-ended"]
+    raised = read_raises(tmp_path / "out.json")
+    assert (raised is not None) == raises
+    if raised is not None:
+        (row,) = raised.hotspots
+        assert (row.function, row.line, row.callee.function if row.callee else "") == ("f", 4, "ValueError")
+        assert row.own == pytest.approx(0.5 * (row.calls or 0), abs=2)
