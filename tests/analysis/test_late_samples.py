@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from profkit.analysis.hot_spots.callbacks import move_late_samples
 from profkit.core.types import CodeLine, Frame, Hotspot, LineSamples, Profile, RunDocument, SampledTime
 from tests import documents
-from tests.answers.costly import recorded
+from tests.answers.costly import document_of, record
 
 FILE = "/work/redact.py"
 SUB = "<method 'sub' of 're.Pattern' objects>"
@@ -86,7 +85,8 @@ main()
 
 
 def test_the_time_of_a_regular_expression_is_at_its_line_and_not_in_what_it_calls(tmp_path: Path) -> None:
-    document = recorded(tmp_path, PROGRAM, 0.0, sys.executable)
+    record(tmp_path, PROGRAM, 0.0)
+    document = document_of(tmp_path)
     first = document.hot_spots[0]
     assert first.where.function == "main"
     assert first.code is not None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -104,6 +105,12 @@ class RowProgram:
     rule: str = ""  # of which it is a program, where it is not one of a row of the table
     seconds: float = SAMPLED  # of the sampled run: more where the imports take long
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """Return the versions by name, without what all of them begin with."""
+        healthy = {f"healthy{number}": version for number, version in enumerate(self.healthy)}
+        return {"before": self.before, "after": self.after, **healthy}
+
     def code(self, version: str) -> str:
         """The program of a version; `work` is called in a loop, and what defines none is the whole program."""
         loop = LOOP if "def work():" in version else ""
@@ -152,14 +159,8 @@ def _has(module: str, python: str) -> bool:
     return subprocess.run([python, "-c", code], check=False, capture_output=True).returncode == 0
 
 
-def rows_told(folder: Path, code: str, seconds: float, python: str = sys.executable) -> list[Insight]:
-    """The insights of costly functions on a program: its stacks, then its calls, each of one run, as a user's run."""
-    document = recorded(folder, code, seconds, python)
-    return [one for one in find_insights(document) if one.rule != "hot-spot"]
-
-
-def recorded(folder: Path, code: str, seconds: float, python: str) -> RunDocument:
-    """The document of a program that was sampled, and then counted."""
+def record(folder: Path, code: str, seconds: float, python: str = sys.executable) -> None:
+    """Sample a program, and then count its calls; `folder` gets the program and the files of both."""
     program = folder / "work.py"
     program.write_text(code)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PROFKIT"))}
@@ -169,8 +170,17 @@ def recorded(folder: Path, code: str, seconds: float, python: str) -> RunDocumen
     run_program(
         [python, str(host), "cprofile", "calls.prof", "--", str(program), "0", rounds[-1]], folder, env
     )
+
+
+def rows_told(folder: Path) -> list[Insight]:
+    """Return the insights of costly functions on what `record` left, as a user's run has them."""
+    return [insight for insight in find_insights(document_of(folder)) if insight.rule != "hot-spot"]
+
+
+def document_of(folder: Path) -> RunDocument:
+    """Return the document of a program that was sampled and counted: its stacks, and then its calls."""
     stacks, calls = read_stacks(folder / "stacks.jsonl"), read_cprofile(folder / "calls.prof")
-    grown = [with_growth(one, folder / "calls.json") for one in calls.profiles]
+    grown = [with_growth(profile, folder / "calls.json") for profile in calls.profiles]
     document = documents.empty()
     lines = with_source(stacks, replace(document.workload, folder=str(folder)))
     assert lines is not None
@@ -209,29 +219,41 @@ def compared(
     return equal, gain
 
 
-def try_row(program: RowProgram, *, seconds: float = 0.0, python: str = sys.executable) -> RowResult:
-    """Run all versions of a row's program; `seconds`: of each run, where it is more than the program's own."""
+def try_row(
+    program: RowProgram, folder: Path, *, seconds: float = 0.0, python: str = sys.executable
+) -> RowResult:
+    """Run all versions of a row's program, each in a folder below `folder` of its name.
+
+    `seconds`: of each run, where it is more than the program's own.
+    """
     sampled = max(seconds, program.seconds)
-    with TemporaryDirectory() as name:
 
-        def told_of(version: str, longer: float = 1) -> list[Insight]:
-            folder = Path(mkdtemp(dir=name))
-            return rows_told(folder, program.code(version), longer * sampled, python)
+    def told_of(version: str, longer: float = 1) -> list[Insight]:
+        place = folder / version
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        record(place, program.code(program.versions[version]), longer * sampled, python)
+        return rows_told(place)
 
-        for longer in (HALF, *LONGER):
-            told = told_of(program.before, longer)
-            if is_told(program, told):
-                break
-        for longer in LONGER:
-            equal, gain = compared(program, Path(mkdtemp(dir=name)), longer * max(seconds, TIMED), python)
-            if gain >= WORTH_IT:
-                break
-        quiet, *healthy = (
-            not is_told(program, told_of(version)) for version in (program.after, *program.healthy)
-        )
-    fires = is_told(program, told)
-    instead = () if fires else tuple(f"{insight.rule}: {insight.title}" for insight in told)
-    return RowResult(program.row, fires, quiet, tuple(healthy), equal, gain, instead)
+    for longer in (HALF, *LONGER):
+        told = {"before": told_of("before", longer)}
+        if is_told(program, told["before"]):
+            break
+    for longer in LONGER:
+        equal, gain = compared(program, Path(mkdtemp(dir=folder)), longer * max(seconds, TIMED), python)
+        if gain >= WORTH_IT:
+            break
+    told |= {version: told_of(version) for version in program.versions if version != "before"}
+    return result_of(program, told, equal=equal, gain=gain)
+
+
+def result_of(program: RowProgram, told: dict[str, list[Insight]], *, equal: bool, gain: float) -> RowResult:
+    """Return how a row went, of which `told` are the insights on each version."""
+    is_of_row = {version: is_told(program, insights) for version, insights in told.items()}
+    fires = is_of_row["before"]
+    instead = () if fires else tuple(f"{insight.rule}: {insight.title}" for insight in told["before"])
+    healthy = tuple(not is_of_row[version] for version in program.versions if version.startswith("healthy"))
+    return RowResult(program.row, fires, not is_of_row["after"], healthy, equal, gain, instead)
 
 
 def line_of(result: RowResult) -> str:
@@ -262,7 +284,8 @@ def main() -> None:
 
     def tried(program: RowProgram) -> RowResult | None:
         try:
-            result = try_row(program, seconds=options.seconds, python=options.python)
+            with TemporaryDirectory() as folder:
+                result = try_row(program, Path(folder), seconds=options.seconds, python=options.python)
         except AssertionError as error:
             print(f"{program.row:24} {error}", flush=True)
             return None
