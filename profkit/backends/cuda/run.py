@@ -14,14 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cuda.passes import (
-    EXPORT_SECONDS,
-    NSYS_SECONDS,
-    DeviceTracePass,
-    ExplanationPass,
-    KernelCountersPass,
-)
+from profkit.backends.cuda.counter_passes import ExplanationPass, KernelCountersPass
 from profkit.backends.cuda.process_rows import lines_of, memory_of, of_rows, said_by_processes
+from profkit.backends.cuda.trace_pass import EXPORT_SECONDS, NSYS_SECONDS, DeviceTracePass
 from profkit.backends.passes import (
     ALL_PASSES,
     BackendRun,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.backends import PlanState, RunContext
+from profkit.backends.cuda.counter_passes import ExplanationPass, KernelCountersPass, NcuPass
 from profkit.backends.cuda.kernels import (
     choose_kernels,
     count_in_benchmark,
@@ -16,7 +17,6 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     match_kernels,
 )
-from profkit.backends.cuda.passes import ExplanationPass, KernelCountersPass, NcuPass
 from profkit.core.types import (
     Depth,
     GpuTrace,
