@@ -132,6 +132,28 @@ def test_a_library_that_waits_for_its_own_threads_runs(library: str, own: float,
     assert run(waiting, profiles=(libraries,)).hot_spots[0].kind == kind
 
 
+@pytest.mark.parametrize(
+    ("text", "timed", "under"),
+    [
+        ("return sorted(list(range(n)))", 0.3, Beneath("", public="list")),
+        ("return sorted(list(range(n)))", 0.7, Beneath("sorted", "libpython", 4, 0.175)),
+        ("return sorted(list(range(n))) + more", 0.2, None),  # adding may take it
+        ("return sorted(set(list(rows)))", 0.2, None),
+    ],
+)
+def test_what_the_timed_calls_of_a_line_leave_is_the_time_of_the_type_that_it_makes(
+    text: str, timed: float, under: Beneath | None
+) -> None:
+    built_in = Frame("<built-in method builtins.sorted>", "built-in")
+    edges = (
+        Hotspot("work", timed, timed, 4, "/app/work.py", 1, callee=built_in),
+        Hotspot("main", 1.0, 1.0, 4, "/app/work.py", 1, callee=Frame("work", None, "/app/work.py", 1)),
+    )
+    here = line(3, 1.0, code=line_code(text, 1))
+    found = run(here, profiles=(Profile("", "s", 1.0, edges, "program-calls"),)).hot_spots[0].under
+    assert (found.name, found.public) == (under.name, under.public) if found and under else found == under
+
+
 def test_how_often_a_sampled_call_was_made_is_known_where_it_took_less_under_cprofile() -> None:
     """Beside other programs each run has its own times: samples say that `execute` has 60 % of the line."""
     execute = CodeLine("Session.execute", "/usr/lib/python3.11/site-packages/orm/session.py", 9, 0.6)

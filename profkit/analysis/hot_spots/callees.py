@@ -7,6 +7,8 @@ was generated (`argmap_pagerank_30` of `networkx.pagerank()`, the `__init__` of 
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
 
 from profkit.analysis.function_names import brief_name, library_name
@@ -28,6 +30,38 @@ _ITEM = {"__getitem__": "[]", "__setitem__": "[]=", "__delitem__": "del []"}
 def written_calls(code: LineCode | None) -> set[str]:
     """Return the last names of the functions that a line calls in its text."""
     return {call.name.rpartition(".")[2] for call in code.find("call")} if code is not None else set()
+
+
+# Types that are made of all items that they are given. cProfile sees no call of a type.
+_MAKERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "bytes", "bytearray", "str"})
+_OTHER_WORK = (
+    ast.BinOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.UnaryOp,
+    ast.Lambda,
+    ast.JoinedStr,
+    ast.ListComp,
+    ast.SetComp,
+)
+_OTHER_WORK += (ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield, ast.YieldFrom)
+
+
+def made_in(statement: str) -> str | None:
+    """Return the only type that a statement makes of other items, where it does nothing but call built-in functions.
+
+    >>> made_in("return sorted(list(range(n)))"), made_in("x = len(set(rows))"), made_in("x = f(list(rows))")
+    ('list', 'set', None)
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(statement)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    names = [node.func.id if isinstance(node.func, ast.Name) else "" for node in calls]
+    makers = [name for name, node in zip(names, calls, strict=True) if name in _MAKERS and node.args]
+    alone = len(makers) == 1 and all(hasattr(builtins, name) for name in names)
+    return makers[0] if alone and not any(isinstance(node, _OTHER_WORK) for node in nodes) else None
 
 
 def is_generated(file: str | None) -> bool:

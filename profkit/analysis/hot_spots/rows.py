@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from profkit.analysis.function_names import brief_name, function_name, library_name
-from profkit.analysis.hot_spots.callees import WITH, public_call, written_calls
+from profkit.analysis.hot_spots.callees import WITH, made_in, public_call, written_calls
 from profkit.analysis.stacks.line_counts import calls_in, count_of
 from profkit.analysis.stacks.lines import COMPREHENSIONS
 from profkit.analysis.stacks.python_code import is_users_code, module_name
@@ -306,7 +306,9 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
     # What takes a small part of the place's time is not what it is about: an operator beside it may be. Of a sampled
     # call the samples say this: the run under cProfile is another one.
     seen = called is not None and called.value >= SURE * (line.main_wall + line.other_wall)
-    least = SURE * share * profile.total if profile is not None and not seen else 0.0
+    made = made_in(line.code.statement) if called is None and line.code is not None else None
+    part = MOSTLY if made is not None else SURE
+    least = part * share * profile.total if profile is not None and not seen else 0.0
     if edge is not None and (edge.total or edge.own) < least:
         edge = None
     if edge is not None and edge.callee is not None:
@@ -338,7 +340,11 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         if public != WITH:
             return Beneath(last_part(called.function), library, public=public)
     library = _native_library(document, share)
-    return Beneath("", library) if library is not None else None
+    # Of a line that only calls built-in functions, what those that are timed leave is a type's.
+    timed = sum(edge.total or edge.own for edge in edges)
+    if profile is None or timed >= MOSTLY * share * profile.total:
+        made = None
+    return Beneath("", library, public=made) if library is not None or made is not None else None
 
 
 def _calls_at(document: RunDocument, line: LineSamples, name: str) -> int:

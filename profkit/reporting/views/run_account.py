@@ -447,7 +447,9 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
         if not times and (spot.calls or 0) > 1 and not spot.executions
         else ""
     )
-    return f"runs: {times}{shown}{calls}{beside}"
+    made = spot.under.public if spot.under is not None else None
+    most = f"; most of it makes the {made}" if made and f"{made}(" in code and code.count("(") > 1 else ""
+    return f"runs: {times}{shown}{calls}{most}{beside}"
 
 
 def _of_one(spot: CodeSpot, repeats: int) -> CodeSpot:
