@@ -33,6 +33,7 @@ COMPILERS = {".cpp": "g++", ".rs": "rustc"}
 TITLES = {
     "tree": "Keys are looked up in a tree, and compared at each step down",
     "container-cloned": "All that a container holds is copied here",
+    "searched-if": "A vector is searched from its start for each item",
 } | {row.id: row.title for row in native_functions()}
 
 UNLINED = {row.id: row.title for row in unlined_functions()}  # of programs without debug information
