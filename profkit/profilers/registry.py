@@ -102,13 +102,13 @@ STACKS = Profiler(
 
 
 def _looks_like_chrome_trace(head: bytes) -> bool:
-    from profkit.profilers.torch_profiler import looks_like_chrome_trace
+    from profkit.profilers.chrome.torch_profiler import looks_like_chrome_trace
 
     return looks_like_chrome_trace(head)
 
 
 def _read_chrome_trace(path: Path) -> Report:
-    from profkit.profilers.torch_profiler import read_chrome_trace
+    from profkit.profilers.chrome.torch_profiler import read_chrome_trace
 
     return read_chrome_trace(path)
 

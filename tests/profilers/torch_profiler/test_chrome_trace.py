@@ -186,7 +186,7 @@ def test_other_json_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
 def test_operations_beyond_those_that_are_looked_at_are_told_and_cost_no_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("profkit.profilers.torch_profiler.MAX_RANGES", 3)
+    monkeypatch.setattr("profkit.profilers.chrome.torch_profiler.MAX_RANGES", 3)
     calls = [event("cpu_op", "aten::add", 100.0 * n - 1, 5.0, **{"Input Dims": [[8]]}) for n in range(1, 5)]
     few = read(trace(tmp_path, [*calls[:3], *ordinary()]))
     assert not any("were read" in line for line in spoken_lines(few.warnings))
@@ -200,7 +200,7 @@ def test_operations_beyond_those_that_are_looked_at_are_told_and_cost_no_kernel(
 def test_a_trace_with_a_device_makes_no_table_of_operators_and_so_says_nothing_of_its_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("profkit.profilers.torch_operators.MAX_EVENTS", 2)
+    monkeypatch.setattr("profkit.profilers.chrome.torch_operators.MAX_EVENTS", 2)
     calls = [event("cpu_op", "aten::add", 100.0 * n - 1, 5.0) for n in range(1, 5)]
     report = read(trace(tmp_path, [*calls, *ordinary()]))
     assert not any("table of operators" in line for line in spoken_lines(report.warnings))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Hotspot
-from profkit.profilers.torch_operators import TorchOperators
+from profkit.profilers.chrome.torch_operators import TorchOperators
 from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
 from tests.reporting.shown import sections_of, tables_of

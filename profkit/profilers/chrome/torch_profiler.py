@@ -18,7 +18,7 @@ from profkit.profilers.chrome.reading import (
     unpacked_head,
     whole_number,
 )
-from profkit.profilers.torch_operators import INSTANT, MAX_EVENTS, OPERATOR, TorchOperators
+from profkit.profilers.chrome.torch_operators import INSTANT, MAX_EVENTS, OPERATOR, TorchOperators
 
 LONGEST_NAME = 65536
 MAX_RANGES = 1 << 20
