@@ -35,16 +35,9 @@ def written_calls(code: LineCode | None) -> set[str]:
 # Types that are made of all items that they are given. cProfile sees no call of a type.
 _MAKERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "bytes", "bytearray", "str"})
 _OTHER_WORK = (
-    ast.BinOp,
-    ast.BoolOp,
-    ast.Compare,
-    ast.UnaryOp,
-    ast.Lambda,
-    ast.JoinedStr,
-    ast.ListComp,
-    ast.SetComp,
+    *(ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Lambda, ast.JoinedStr, ast.ListComp, ast.SetComp),
+    *(ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield, ast.YieldFrom),
 )
-_OTHER_WORK += (ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield, ast.YieldFrom)
 
 
 def made_in(statement: str) -> str | None:
