@@ -202,9 +202,12 @@ class StackSampler:
         name_thread()
         wake_in_time()
         begun = ended = thread_time()
-        settled = False
+        settled = self._tried = (
+            False  # _tried: a trial has seen where the main thread is, after the last sample
+        )
         while self._generation is generation:
-            # After a trial it may be due: to give the lock away would have the next call of C in the place of this one.
+            # After a trial it may be due, for a call of C that kept us waiting: what the trial saw as the call ended is
+            # the place of this sample, too. To look again, after a write that gave the lock away, would show the next.
             left = self._times.due - perf_counter()
             if left > 0:
                 self._main_rows = rows_after(left, self._main, self._collector if COLLECTS_AT_ONCE else None)
@@ -213,7 +216,9 @@ class StackSampler:
                 self._main_cpu = self._main_cpu_now()
             else:
                 waited = self._lock_wait.keep()
-                self._uncollected(self._see_main)
+                if not self._tried:
+                    self._uncollected(self._see_main)
+            self._tried = False
             now = perf_counter()
             self._at_once = now - self._times.due < AT_ONCE * waited
             self._times.pass_until(now)
@@ -382,10 +387,12 @@ class StackSampler:
         sleep(TO_LET_GO)
         self._lock_wait.keep()
         self._see_main()
+        self._tried = True
         granted, ran = perf_counter(), self._main_cpu
+        soon = granted - begun < AT_ONCE * wait
         if self._main_rows and ran - before >= IDLE * (granted - begun):
             self._trials += 1
-            if granted - begun < AT_ONCE * wait:
+            if soon:
                 node = self._tree.node_of(self._main_rows)
                 goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - granted)
                 if not goes_on:  # on a busy machine we may have the processor that it had
@@ -396,9 +403,11 @@ class StackSampler:
                 if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
                     self._given_at.setdefault(node, [0, 0])[goes_on] += 1
         self._lock_wait.ask()
-        # What a long call of C kept us waiting longer is the time of that call, as before every other sample.
-        if self._times.due <= (until := min(granted, begun + wait)):
-            self._times.pass_until(until)
+        # Else a call of C kept us waiting, or we asked: the place that we see now is that of the next sample, which
+        # stands for this time as well. As long as the first millisecond of it belonged to the sample before the trial,
+        # a line before a long call had 2 points of it.
+        if soon and self._times.due <= granted:
+            self._times.pass_until(granted)
             self._count_until(self._times.moment)
             self._looked, self._held_back = granted, 0.0
 
