@@ -75,7 +75,7 @@ JAX_PROFILER = Profiler(
 
 
 def _looks_like_stacks(head: bytes) -> bool:
-    from profkit.profilers.stacks import looks_like_stacks
+    from profkit.profilers.stack_records import looks_like_stacks
 
     return looks_like_stacks(head)
 

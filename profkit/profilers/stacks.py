@@ -1,28 +1,19 @@
-"""Reads the file of sampled Python stacks: lines of JSON that the processes of a workload appended.
-
-Each line was added in one write.
-"""
+"""Makes a report of sampled Python stacks: functions, lines, threads, waits and the wall time (see `stack_records`)."""
 
 from __future__ import annotations
 
-import io
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from profkit.analysis.stacks.lines import LineTally, Role
-from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
+from profkit.analysis.stacks.merge import FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, SeenValues, drawn_stack
-from profkit.analysis.stacks.stretches import Places, ProcessStretches, WrittenStretch, thread_records
+from profkit.analysis.stacks.stretches import Places, ProcessStretches, thread_records
 from profkit.analysis.stacks.wall_time import OTHER, WallStack, WallThread, wall_time
 from profkit.analysis.timeline.thread_record import threads_timeline
-from profkit.core.codec import is_finite_number
-from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import open_regular
 from profkit.core.types import (
     Fact,
     Frame,
@@ -32,18 +23,11 @@ from profkit.core.types import (
     Stacks,
     StartedProgram,
     Timeline,
-    Variable,
 )
-from profkit.profilers.files import lines_of, reading
-from profkit.profilers.perf.leaves import Moment, NativeLeaf, by_stack, read_leaves
+from profkit.profilers.perf.leaves import NativeLeaf, by_stack, read_leaves
+from profkit.profilers.stack_records import IMPORT, REST, SampledProcess, read_processes
 
-SCHEMA = "profkit.stacks/1"
-_SIGN = b'{"schema": "profkit.stacks/1"'
-MAX_BYTES = 512 << 20
-MAX_PROCESSES = 20_000
-IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
 DEEPEST = 5000  # frames of one stack
-MAX_STRETCHES = 200_000  # of one process
 # So many short child processes (mean seconds): one for each item, and their lines are not the program's.
 MIN_CHILDREN, MAX_CHILD_SECONDS = 10, 0.5
 # A line whose thread stood still in so many trials after it released the lock, and so many times as often as it went
@@ -57,62 +41,6 @@ ROUGH, LONG_ENOUGH = 0.05, 0.5
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
 
 
-OVERLAP = 0.02  # s by which the clocks of two processes may differ
-
-
-def looks_like_stacks(head: bytes) -> bool:
-    """Return whether the first line that is not empty is one of ours."""
-    return head.lstrip(b"\n").startswith(_SIGN)
-
-
-@dataclass
-class _Process:
-    """What one process wrote: its tables, and seconds by stack, thread and whether inside a region."""
-
-    key: str
-    begun: int  # ms; the first one to begin is that of the command itself
-    pid: int = 0
-    parent: int = 0
-    leads: bool = (
-        False  # the run has no other process of Python at this time: its main thread is that of the run
-    )
-    program: str = ""
-    python: str = ""
-    own_clocks: bool = True
-    entries: int = 0
-    seconds: float = 0.0
-    cost: float = 0.0
-    ended: bool = False
-    failed: str = ""
-    functions: dict[int, Frame] = field(default_factory=dict)
-    nodes: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    threads: dict[int, str] = field(default_factory=dict)
-    sums: dict[tuple[int, int, bool], tuple[float, float]] = field(default_factory=dict)
-    waits: dict[tuple[int, int, str], float] = field(default_factory=dict)  # by stack, thread and what for
-    # Stack of the coroutine that a loop waits for, and whether that is the only one.
-    awaited: dict[tuple[int, bool], float] = field(default_factory=dict)
-    longest: dict[int, float] = field(default_factory=dict)
-    # by stack: callbacks that held an event loop, their seconds, and all in which something else was ready
-    held: dict[int, tuple[int, float, float]] = field(default_factory=dict)
-    stretches: list[WrittenStretch] = field(default_factory=list)
-    # Of a run that perf sampled as well: the system's number of each thread, when the process began on the monotonic
-    # clock, and by thread when which stack was seen.
-    natives: dict[int, int] = field(default_factory=dict)
-    monotonic: float = 0.0
-    moments: dict[int, list[Moment]] = field(default_factory=dict)
-    # How often the lock was tried for, and by stack how often it was given away there: by a thread that stood still
-    # then, and by one that went on. Then processor seconds of threads that took turns, and what no sample places.
-    trials: int = 0
-    given: dict[int, tuple[int, int]] = field(default_factory=dict)
-    turns: tuple[float, float] = (0.0, 0.0)
-    values: dict[int, SeenValues] = field(default_factory=dict)  # by function
-    rank: str = ""
-    collecting: float = 0.0
-    collected: dict[tuple[str, int], float] = field(default_factory=dict)  # the same by file and line
-    count: int = 0
-    main_count: int = 0  # of these, of the main thread
-
-
 def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
     """Read functions, lines and imports of all processes, their threads, and the stacks by processor time.
 
@@ -120,7 +48,7 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
     of the processor time of all threads. `more` are files of further runs of the same program, whose lines are
     added up. Torn lines are skipped. Raises UnreadableReport for what is no such file.
     """
-    processes, torn = _read_processes(path)
+    processes, torn = read_processes(path)
     first = min(processes, key=lambda process: process.begun)
     marked = any(process.entries for process in processes)
     lines = LineTally()
@@ -128,7 +56,7 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
     values = _seen_values(processes)
     main_count, seconds = first.main_count, first.seconds
     for file in more:
-        again, _ = _read_processes(file)
+        again, _ = read_processes(file)
         beginning = min(again, key=lambda process: process.begun)
         main_count, seconds = main_count + beginning.main_count, seconds + beginning.seconds
         collecting += _add_lines(lines, again, beginning, marked)[0]
@@ -174,7 +102,7 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
     )
 
 
-def _timeline(processes: Sequence[_Process], first: _Process) -> Timeline | None:
+def _timeline(processes: Sequence[SampledProcess], first: SampledProcess) -> Timeline | None:
     """Return what each thread did when, from the begin of the first process to the last end of any."""
     ordered = [first, *(process for process in processes if process is not first)]
     begun = {process.key: (process.begun - first.begun) / 1e3 for process in ordered}
@@ -187,7 +115,7 @@ def _timeline(processes: Sequence[_Process], first: _Process) -> Timeline | None
     return threads_timeline(tuple(records), length, names)
 
 
-def _places(process: _Process, node: int) -> Places:
+def _places(process: SampledProcess, node: int) -> Places:
     return tuple(zip(*_stack(process, node), strict=True))
 
 
@@ -197,7 +125,7 @@ def read_wall_time(path: Path, text: Path) -> Stacks | None:
     perf's samples are in `text`. None where the two cannot be joined. Raises UnreadableReport as `read_stacks`
     does.
     """
-    processes, _ = _read_processes(path)
+    processes, _ = read_processes(path)
     first = min(processes, key=lambda process: process.begun)
     marked = any(process.entries for process in processes)
     moments = {
@@ -239,8 +167,8 @@ def _native_threads(leaves: Sequence[NativeLeaf]) -> list[WallThread]:
 
 
 def _wall_threads(
-    processes: Sequence[_Process],
-    first: _Process,
+    processes: Sequence[SampledProcess],
+    first: SampledProcess,
     marked: bool,
     native: Mapping[tuple[int, int], Mapping[Frame, float]] | None = None,
 ) -> list[WallThread]:
@@ -272,7 +200,7 @@ def _wall_threads(
     return list(threads.values())
 
 
-def _queued_share(process: _Process) -> dict[int, float]:
+def _queued_share(process: SampledProcess) -> dict[int, float]:
     """Return by thread the share (0..1) of its unexplained waits in which it waited for a processor."""
     queued: dict[int, float] = {}
     unexplained: dict[int, float] = {}
@@ -288,12 +216,12 @@ def _queued_share(process: _Process) -> dict[int, float]:
 
 def read_samples(path: Path) -> Iterator[PythonSample]:
     """Yield every stack of the main thread of each process, with its seconds. Raises as `read_stacks` does."""
-    for process in _read_processes(path)[0]:
+    for process in read_processes(path)[0]:
         yield from (sample for sample, _ in _samples(process, process) if sample.first)
 
 
 def _add_lines(
-    lines: LineTally, processes: list[_Process], first: _Process, marked: bool
+    lines: LineTally, processes: list[SampledProcess], first: SampledProcess, marked: bool
 ) -> tuple[float, int]:
     """Add one run of the program up by line.
 
@@ -333,9 +261,9 @@ def _add_lines(
     return first.collecting, children
 
 
-def _started(processes: Sequence[_Process]) -> tuple[StartedProgram, ...]:
+def _started(processes: Sequence[SampledProcess]) -> tuple[StartedProgram, ...]:
     """Return the programs that were started several times one after the other, with the seconds of their imports."""
-    by_program: dict[str, list[_Process]] = {}
+    by_program: dict[str, list[SampledProcess]] = {}
     for process in processes:
         if process.leads and process.program:
             by_program.setdefault(process.program, []).append(process)
@@ -352,13 +280,15 @@ def _started(processes: Sequence[_Process]) -> tuple[StartedProgram, ...]:
     )
 
 
-def _importing(process: _Process) -> float:
+def _importing(process: SampledProcess) -> float:
     """Return the wall seconds in which a process's main thread imports."""
     samples = (sample for sample, _ in _samples(process, process))
     return math.fsum(sample.wall for sample in samples if sample.first and None in sample.frames)
 
 
-def _bare_sample(process: _Process, first: _Process, node: int, thread: int) -> tuple[PythonSample, Role]:
+def _bare_sample(
+    process: SampledProcess, first: SampledProcess, node: int, thread: int
+) -> tuple[PythonSample, Role]:
     """Return a stack without its times, and whose it is."""
     leads = process is first or process.leads
     is_main = leads and thread == min(process.threads, default=0)
@@ -367,7 +297,7 @@ def _bare_sample(process: _Process, first: _Process, node: int, thread: int) -> 
     return PythonSample(frames, numbers, 0.0, 0.0, is_main), role
 
 
-def _seen_values(processes: Iterable[_Process]) -> dict[Frame, SeenValues]:
+def _seen_values(processes: Iterable[SampledProcess]) -> dict[Frame, SeenValues]:
     """Return the values seen of each function's variables, from the process that looked most often."""
     values_by_frame: dict[Frame, SeenValues] = {}
     for process in processes:
@@ -380,7 +310,7 @@ def _seen_values(processes: Iterable[_Process]) -> dict[Frame, SeenValues]:
     return values_by_frame
 
 
-def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator[Fact]:
+def _warnings(processes: list[SampledProcess], first: SampledProcess, torn: int) -> Iterator[Fact]:
     if not first.ended:
         yield Fact("no-python-exit")
     failures = dict.fromkeys(process.failed for process in processes if process.failed)
@@ -407,137 +337,7 @@ def _rough_shares(count: int, seconds: float) -> Iterator[Fact]:
         yield Fact.of("rough-shares", count=count, points=f"{100 * error:.0f}")
 
 
-# ------------------------------------------------------------ lines into processes
-
-
-def _read_processes(path: Path) -> tuple[list[_Process], int]:
-    processes: dict[str, _Process] = {}
-    torn = 0
-    with reading(path):
-        if path.stat().st_size > MAX_BYTES:
-            raise UnreadableReport(f"{path} is larger than sampled stacks can be ({MAX_BYTES >> 20} MiB)")
-        with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="\n") as file:
-            for line in lines_of(file, path):
-                if line.strip() and not _add_line(processes, line):
-                    torn += 1
-    if not processes:
-        raise UnreadableReport(f"{path} holds no sampled stacks: none of its lines says {SCHEMA}")
-    _mark_leading(list(processes.values()))
-    return list(processes.values()), torn
-
-
-def _mark_leading(processes: list[_Process]) -> None:
-    """Mark the first process, and those that its parent started one after the other, as a shell's script does."""
-    last: _Process | None = None
-    for process in sorted(processes, key=lambda one: one.begun):
-        if last is None or (
-            process.parent == last.parent > 0
-            and not process.rank
-            and process.begun >= last.begun + 1e3 * (last.seconds - OVERLAP)
-        ):
-            process.leads, last = True, process
-
-
-def _add_line(processes: dict[str, _Process], text: str) -> bool:
-    """Add what a line says to its process; False where it is torn, or none of ours."""
-    try:
-        line = json.loads(text)
-        if line["schema"] != SCHEMA:
-            return False
-        key = str(line["process"])
-        if key not in processes and len(processes) >= MAX_PROCESSES:
-            return False
-        process = processes.get(key) or _Process(key, int(key.partition(".")[2]))
-        _take(process, line)
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-        return False
-    processes[key] = process
-    return True
-
-
-def _take(process: _Process, line: dict[str, Any]) -> None:
-    functions = {
-        int(n): Frame(str(name), PYTHON, str(file), int(at))
-        for n, name, file, at in line.get("functions", ())
-    }
-    nodes = {int(n): (int(parent), int(code), int(at)) for n, parent, code, at in line.get("nodes", ())}
-    if any(parent >= n for n, (parent, _, _) in nodes.items()):
-        raise ValueError("a stack within itself")
-    threads = {int(number): str(name) for number, name in line.get("threads", ())}
-    samples = [(int(n), int(t), bool(i), w * 1e-6, c * 1e-6, int(k)) for n, t, i, w, c, k in line["samples"]]
-    if not all(is_finite_number(wall) and is_finite_number(cpu) for _, _, _, wall, cpu, _ in samples):
-        raise ValueError("a time that is not a time")
-    process.seconds, process.cost = float(line["seconds"]), float(line["cost"])
-    if not is_finite_number(process.seconds) or not is_finite_number(process.cost):
-        raise ValueError("a time that is not a time")
-    process.entries = int(line["entries"])
-    process.program, process.python = (
-        str(line.get("program", process.program)),
-        str(line.get("python", process.python)),
-    )
-    process.pid = int(line.get("pid", process.pid))
-    process.parent = int(line.get("parent", process.parent))
-    process.own_clocks = process.own_clocks and line.get("cpu", "thread") == "thread"
-    process.failed = str(line.get("failed", process.failed))
-    process.ended = process.ended or bool(line.get("end"))
-    process.functions |= functions
-    process.nodes |= nodes
-    process.threads |= threads
-    for node, thread, inside, wall, cpu, count in samples:
-        before = process.sums.get((node, thread, inside), (0.0, 0.0))
-        process.sums[node, thread, inside] = (before[0] + max(0.0, wall), before[1] + max(0.0, cpu))
-        process.count += count
-        process.main_count += count if thread == 0 else 0
-    process.monotonic = float(line.get("monotonic", process.monotonic))
-    process.natives |= {int(number): int(native) for number, native in line.get("natives", ())}
-    for thread, node, at in line.get("moments", ()):
-        process.moments.setdefault(int(thread), []).append((process.monotonic + float(at) * 1e-6, int(node)))
-    room = MAX_STRETCHES - len(process.stretches)
-    for thread, begin, length, kind, node, wall in line.get("stretches", ())[:room]:
-        begun, lasted, took = (max(0.0, float(micros)) * 1e-6 for micros in (begin, length, wall))
-        row = WrittenStretch(int(thread), begun, lasted, str(kind)[:20], int(node), took)
-        process.stretches.append(row)
-    for node, thread, kind, wall in line.get("waits", ()):
-        known = (int(node), int(thread), str(kind)[:20])
-        process.waits[known] = process.waits.get(known, 0.0) + max(0.0, float(wall)) * 1e-6
-    for node, alone, wall in line.get("awaited", ()):
-        coroutine = int(node), bool(alone)
-        process.awaited[coroutine] = process.awaited.get(coroutine, 0.0) + max(0.0, float(wall)) * 1e-6
-    for node, wall in line.get("longest", ()):
-        process.longest[int(node)] = max(process.longest.get(int(node), 0.0), float(wall) * 1e-6)
-    for node, times, wall, ready in line.get("held", ()):
-        known_times, held, crowded = process.held.get(int(node), (0, 0.0, 0.0))
-        process.held[int(node)] = (
-            known_times + max(0, int(times)),
-            held + max(0.0, float(wall)) * 1e-6,
-            crowded + max(0.0, float(ready)) * 1e-6,
-        )
-    process.trials = max(process.trials, int(line.get("trials", 0)))
-    for node, stood, went in line.get("given", ()):  # sums since the beginning
-        process.given[int(node)] = max(0, int(stood)), max(0, int(went))
-    computed, unplaced = (float(seconds) for seconds in line.get("turns", process.turns))
-    if not (is_finite_number(computed) and is_finite_number(unplaced)):
-        raise ValueError("a time that is not a time")
-    process.turns = max(0.0, computed), min(max(0.0, unplaced), max(0.0, computed))
-    for number, looks, arguments, types in line.get("values", ()):
-        variables = {
-            str(name)[:100]: Variable(
-                str(kind)[:100],
-                int(length) if length >= 0 else None,
-                int(before[0]) if before and 0 <= before[0] < length else None,
-            )
-            for name, (kind, length, *before) in types.items()
-        }
-        process.values[int(number)] = SeenValues(
-            int(looks), int(arguments) if arguments >= 0 else None, variables
-        )
-    process.rank = str(line.get("rank", process.rank))[:20]
-    process.collecting = max(0.0, float(line.get("collecting", process.collecting)))
-    for file, number, spent in line.get("collected", ()):  # sums since the beginning
-        process.collected[str(file), int(number)] = max(0.0, float(spent)) * 1e-6
-
-
-def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:
+def _samples(process: SampledProcess, first: SampledProcess) -> Iterator[tuple[PythonSample, bool]]:
     main = min(process.threads, default=0)
     stacks: dict[int, tuple[tuple[Frame | None, ...], tuple[int, ...]]] = {}
     for (node, thread, inside), (wall, cpu) in process.sums.items():
@@ -549,7 +349,7 @@ def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample,
             yield PythonSample(frames, lines, cpu, wall, is_main), inside
 
 
-def _stack(process: _Process, node: int) -> tuple[tuple[Frame | None, ...], tuple[int, ...]]:
+def _stack(process: SampledProcess, node: int) -> tuple[tuple[Frame | None, ...], tuple[int, ...]]:
     """Return frames and lines of a stack, outermost first; empty where a line with a part of it was lost."""
     frames: list[Frame | None] = []
     lines: list[int] = []
@@ -575,7 +375,7 @@ _REST = Frame("[more functions]")
 _LOST = Frame("[function not recorded]")
 
 
-def _threads(processes: list[_Process], first: _Process) -> Profile:
+def _threads(processes: list[SampledProcess], first: SampledProcess) -> Profile:
     """Return the table of threads by name; threads of all processes of one program are joined.
 
     The first process, in which the program began, stays apart.
