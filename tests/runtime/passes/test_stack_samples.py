@@ -338,6 +338,34 @@ def test_a_sample_shows_where_the_program_was_when_it_gave_the_lock_away(tmp_pat
     hold_once(attempt)
 
 
+def test_a_trial_that_a_call_of_c_keeps_waiting_gives_no_time_to_the_sample_before_it(tmp_path: Path) -> None:
+    """It gave a millisecond of each such call to the line before: 2 points of a program of long calls."""
+    code = """
+    import sys, time
+    import profkit_pass_host
+    (sampler,) = profkit_pass_host.switch.members
+    sys.modules["profkit_pass_host.stacks.samples"].TRIALS = 1
+    counted, tried = [], []
+    count_until, try_lock = sampler._count_until, sampler._try_lock
+    def noted_count(moment):
+        counted.append(moment)
+        count_until(moment)
+    def noted_try():
+        tried.append(0)
+        try_lock()
+    sampler._count_until, sampler._try_lock = noted_count, noted_try
+    numbers = list(range(400_000))
+    end = time.thread_time() + 0.5
+    while time.thread_time() < end:
+        sum(numbers)
+    open("seen", "w").write(repr((len(tried), len(counted))))
+    """
+    sampled(tmp_path, code)
+    tried, counted = ast.literal_eval((tmp_path / "seen").read_text())
+    assert tried > 20
+    assert counted < 0.2 * tried  # one that ends within the loop, and not in a call, may have its time
+
+
 def test_the_program_has_its_own_switch_interval_after_the_samples_and_in_a_child(tmp_path: Path) -> None:
     code = f"""{BURN}
 import os, sys
