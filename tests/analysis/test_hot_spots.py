@@ -271,6 +271,20 @@ def test_waiting_for_one_that_sleeps_is_sleeping_there() -> None:
     assert (spot.where.line, spot.kind) == (8, "sleep")
 
 
+@pytest.mark.parametrize(
+    ("file", "expected"), [("socket.py", (3, "network")), ("selectors.py", (8, "sleep"))]
+)
+def test_a_socket_with_a_time_limit_waits_for_the_network_and_not_for_a_process_of_ours(
+    file: str, expected: tuple[int, str]
+) -> None:
+    """`requests.get(url, timeout=10)` polls; that the service sleeps in a process that we started is its own matter."""
+    below = (CodeLine("SocketIO.readinto", f"/usr/lib/python3.11/{file}", 706, 0.95),)
+    waiting = line(3, 1.0, main_cpu=0.05, own=0.0, waits={"input": 0.9}, below=below)
+    sleeping = line(8, 0.0, other_wall=1.0, own=0.0, other_waits={"sleep": 1.0}, processes=1)
+    spot = run(waiting, sleeping).hot_spots[0]
+    assert (spot.where.line, spot.kind) == expected
+
+
 def test_a_place_without_a_pattern_is_the_answer_itself() -> None:
     insight = first(run(line(3, 0.9)))
     assert (insight.rule, insight.where.line) == ("hot-spot", 3)
@@ -308,6 +322,28 @@ def test_a_number_of_something_that_nobody_saw_is_not_said_to_be_of_an_array() -
 def test_elements_are_those_of_arrays(kind: str, rule: str) -> None:
     one = line(3, 0.9, Construct("element", "a", "[]"), loop=2, variables={"a": Variable(kind)})
     assert first(run(one)).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("callee", "rule"),
+    [
+        (
+            CodeLine("predict_proba", "/usr/lib/python3.11/site-packages/sklearn/forest.py", 9, 0.9),
+            "hot-spot",
+        ),
+        (None, "element-wise"),
+    ],
+)
+def test_an_element_that_is_set_to_what_a_library_gives_is_no_slow_access(
+    callee: CodeLine | None, rule: str
+) -> None:
+    """`scores[i] = model.predict_proba(ticket)[0, 1]`: the prediction takes the time."""
+    arrays = {"scores": Variable("numpy.ndarray", 400)}
+    constructs = (Construct("element", "scores", "[i]"), Construct("call", ".predict_proba"))
+    callees = (callee,) if callee is not None else ()
+    own = 0.0 if callee is not None else 0.9
+    document = run(line(3, 0.9, *constructs, loop=2, variables=arrays, callees=callees, own=own))
+    assert first(document).rule == rule
 
 
 @pytest.mark.parametrize(("arguments", "rule"), [(12, "repeated-work"), (95, "hot-spot"), (None, "hot-spot")])

@@ -45,6 +45,7 @@ COMPUTES = 0.1  # of the wall time that it could have run: a line that does less
 _RUNS = 1.9  # times a plain run: a pass that cost so much ran the program more than once
 _STARTED = 0.3  # seconds that a pass takes beside the program: perf and the sampler begin and end
 _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
+_SOCKETS = re.compile(r"/(socket|ssl)\.py$")
 
 
 def python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[CodeSpot], float]:
@@ -181,16 +182,22 @@ def _working(line: LineSamples) -> float:
 
 
 def _waits_of(line: LineSamples, queued: float) -> dict[str, float]:
-    """Return what the main thread waited for in a line, in seconds; `child` where a library of processes waits."""
+    """Return what the main thread waited for in a line, in seconds: `child` where a library of processes waits,
+    `network` where a socket does.
+    """
     most = max(0.0, line.main_wall - line.main_cpu)
     known = sum(line.waits.values())
     scale = min(1.0, most / known) if known > 0 else 0.0
     kinds: dict[str, float] = {}
-    for kind, seconds in line.waits.items():
-        child = kind in ("input", "pipe", "file") and any(
+    for seen, seconds in line.waits.items():
+        kind = seen
+        if seen in ("input", "pipe", "file") and any(
             _CHILDREN.search(path_of(callee)) for callee in line.callees[:1]
-        )
-        kinds["child" if child else kind] = kinds.get("child" if child else kind, 0.0) + seconds * scale
+        ):
+            kind = "child"
+        elif seen == "input" and _ends_in(line, _SOCKETS):
+            kind = "network"  # a socket with a time limit polls before it receives
+        kinds[kind] = kinds.get(kind, 0.0) + seconds * scale
     # Waits that are shorter than the time between two samples are seen in none of them.
     if _waits_for_inputs(line) and kinds.get("input", 0.0) < most:
         kinds["input"] = max(0.0, most - sum(value for kind, value in kinds.items() if kind != "input"))
@@ -201,6 +208,12 @@ def _waits_of(line: LineSamples, queued: float) -> dict[str, float]:
             "child" if any(_CHILDREN.search(path_of(callee)) for callee in line.callees[:1]) else "waiting"
         ] = most
     return kinds
+
+
+def _ends_in(line: LineSamples, files: re.Pattern[str]) -> bool:
+    """Return whether most of a line's time ends in a function of these files."""
+    ends = (callee for callee in line.below if files.search(path_of(callee)))
+    return any(callee.value >= MOSTLY * line.main_wall for callee in ends)
 
 
 def _waits_for_inputs(line: LineSamples) -> bool:

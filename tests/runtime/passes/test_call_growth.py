@@ -44,6 +44,9 @@ def test_too_few_looks_tell_nothing() -> None:
         ([1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.4], False),
         ([1.0, 3.0, 5.0, 1.0, 3.0, 5.0, 7.0, 8.0], False),  # it begins again
         ([8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0], False),
+        ([1.0, 7.0, 19.0, 37.0], True),  # by the square of their number
+        ([4.5e-5, 1.06e-4, 3.34e-4, 3.2e-4], False),  # longer from one time on: another caller, a collector
+        ([4.4e-4, 4.3e-4, 4.4e-4, 2.0e-3], False),
         ([], False),
     ],
 )

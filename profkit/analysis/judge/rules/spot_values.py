@@ -378,7 +378,7 @@ def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
         item = construct.how == "item" and not construct.name
         arrays = (n for n, v in spot.variables.items() if item and v.type.startswith(_ARRAYS))
         name = construct.name if known else next(arrays, "")
-        if not name:
+        if not name or _is_in_a_library(spot, spot.variables[name].type.partition(".")[0]):
             continue
         kind = spot.variables[name].type
         each = spot.seconds / spot.executions if spot.executions and construct.how != "apply" else 0.0
@@ -393,6 +393,19 @@ def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             change=words(f"element-wise.{kind.partition('.')[0]}", "host"),
         )
     return None
+
+
+def _is_in_a_library(spot: CodeSpot, arrays: str) -> bool:
+    """Return whether a line spends its time in a call of a library, and not in the elements that it reads or sets.
+
+    `arrays`: the library of the array. Elements of NumPy's are read in C, so what is known below them is a call.
+    """
+    under = spot.under
+    if under is None or not under.name or under.library in (None, "", "built-in", "standard library"):
+        return False
+    return under.library != arrays or (
+        arrays == "numpy" and (under.calls or 0) > 0 and spot.kind == "library"
+    )
 
 
 def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
