@@ -56,6 +56,7 @@ RECENT = 50  # samples: where two threads ran in these, they may compete for the
 # of the program: what it lasted belongs to the place where it began. A program that asks SQLite in each turn
 # had 10 points of its other lines' time there, as long as the sample after a trial stood for that time.
 TRIALS, TRIAL_SWITCH, AT_ONCE, GOES_ON = 8, 1e-3, 0.8, 0.5
+LONG_CALL = 2.0  # of that wait: a call of C that keeps us for longer has the time of the trial
 KEPT = 50  # microseconds that we sleep with the lock, for a thread without it to go on
 TO_LET_GO = 2e-5  # seconds that we sleep, for the program to take the lock
 # Threads that compete give the lock away often where GIVEN of what they compute (of ENOUGH seconds) is seen at once.
@@ -403,11 +404,11 @@ class StackSampler:
                 if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
                     self._given_at.setdefault(node, [0, 0])[goes_on] += 1
         self._lock_wait.ask()
-        # Else a call of C kept us waiting, or we asked: the place that we see now is that of the next sample, which
-        # stands for this time as well. As long as the first millisecond of it belonged to the sample before the trial,
-        # a line before a long call had 2 points of it.
-        if soon and self._times.due <= granted:
-            self._times.pass_until(granted)
+        # Where a call of C kept us for much longer, the place that we see now is that of the next sample, which stands
+        # for all of this time. As long as its first millisecond belonged to the sample before the trial, a line before
+        # a long call had 2 points of it.
+        if granted - begun < LONG_CALL * wait and self._times.due <= (until := min(granted, begun + wait)):
+            self._times.pass_until(until)
             self._count_until(self._times.moment)
             self._looked, self._held_back = granted, 0.0
 
