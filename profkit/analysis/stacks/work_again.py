@@ -98,6 +98,18 @@ def _compares_all(
     Or of which the element nearest to it is found: `numpy.abs(values - x).argmin()`.
     """
     name = name_of(node.func)
+    if (
+        isinstance(node.func, ast.Attribute)
+        and node.func.attr == "filter"
+        and (kept := dotted(node.func.value))
+    ):
+        for test in node.args:
+            column = test.left if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) else None
+            of_polars = isinstance(column, ast.Call) and name_of(column.func) == "polars.col"
+            if of_polars and around.stays(kept) and around.differs(*test.comparators):  # type: ignore[union-attr]
+                yield Construct("compares-all", kept, "polars")
+                yield from around.parameter(kept)
+        return
     given: ast.AST | None = node.args[0] if name in _TESTS_ALL and len(node.args) == 1 else None
     if given is None and isinstance(node.func, ast.Attribute) and node.func.attr in _TEST_METHODS:
         given = node.func.value

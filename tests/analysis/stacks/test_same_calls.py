@@ -109,3 +109,23 @@ def test_a_model_is_fitted_again_where_its_data_and_its_parameters_stay(
 ) -> None:
     text = f"def f(rows):\n    for row in rows:\n        model = {made}\n        model.fit(X, y)  # here\n"
     assert [name for name, _ in found(text, "# here", "same-fit")] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("np.where(ids == key)[0][0]", [("ids", "equal")]),
+        ("(key == ids).any()", [("ids", "equal")]),
+        ("np.abs(ids - key).argmin()", [("ids", "nearest")]),
+        ("frame.filter(pl.col('a') == key)", [("frame", "polars")]),
+        ("np.where(ids == 3)[0]", []),
+        ("np.where(key.ids == key)[0]", []),
+        ("frame.filter(pl.col('a') == 3)", []),
+        ("key.filter(pl.col('a') == key)", []),
+    ],
+)
+def test_an_array_is_compared_for_each_item_where_it_stays_and_the_item_changes(
+    line: str, expected: list[tuple[str, str]]
+) -> None:
+    text = f"import numpy as np, polars as pl\nfor key in keys:\n    found.append({line})  # here\n"
+    assert found(text, "# here", "compares-all") == expected

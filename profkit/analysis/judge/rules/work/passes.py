@@ -14,6 +14,7 @@ from profkit.core.types import CodeSpot, Insight, RunDocument
 LARGE = 1000  # elements
 EACH_NUMBER = 5e-9  # seconds, at most, for a number of an array
 MANY_WINDOWS, SHORT = 1000, 100e-6  # windows, and seconds of each: a longer one is work on many numbers
+KINDS = ("python", "library", "waiting", "lock")  # threads of polars work while the main one waits for a lock
 _ARRAY = "numpy.ndarray"
 _METHODS = tuple(
     f"/numpy/{core}/{file}.py" for core in ("core", "_core") for file in ("_methods", "fromnumeric")
@@ -24,11 +25,13 @@ _SERIES = ("numpy.ndarray", "pandas.Series")
 def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return an array all of whose elements are compared with each item."""
     for construct in spot.code.find("compares-all") if spot.code is not None else ():
-        held = spot.variables.get(construct.name)
-        if held is None or not held.type.startswith(_ARRAY) or (held.length or 0) < LARGE:
+        held, frames = spot.variables.get(construct.name), construct.how == "polars"
+        if held is None or not held.type.startswith("polars." if frames else _ARRAY):
+            continue
+        if not frames and (held.length or 0) < LARGE:
             continue
         # By the most time of one comparison of all.
-        often = spot.seconds >= MIN_CALLS * (held.length or 0) * EACH_NUMBER
+        often = not frames and spot.seconds >= MIN_CALLS * (held.length or 0) * EACH_NUMBER
         looped = spot.code is not None and spot.code.loop is not None and (often or spot.looks >= LOOKS)
         if not (looped or (spot.calls or 0) >= MIN_CALLS) or spot.kind not in (
             "python",
@@ -38,7 +41,8 @@ def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             continue
         if not stays_in_calls(spot, construct.name, held, EACH_NUMBER):
             continue
-        if spot.under is not None and spot.under.library not in (None, "numpy", "built-in"):
+        libraries = (None, "polars" if frames else "numpy", "built-in")
+        if spot.under is not None and spot.under.library not in libraries:
             continue
         aim = "find the nearest one" if construct.how == "nearest" else "find the equal ones"
         return say(
