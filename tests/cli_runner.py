@@ -22,6 +22,8 @@ from unittest import mock
 import typer.main
 
 PROFKIT = (sys.executable, "-m", "profkit")
+# For a pytest that a test starts: plugins of other packages, whose imports are half of what its start costs.
+WITHOUT_OTHERS = ("-p", "no:hypothesispytest", "-p", "no:anyio")
 ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
 
 # A workload that uses profkit.benchmark, takes a millisecond an iteration and imports nothing heavy.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import browser
+from tests.cli_runner import WITHOUT_OTHERS
 from tests.conftest import ROOT
 from tests.skips import reason_of
 
@@ -63,7 +65,7 @@ def suite(tmp_path: Path) -> Path:
 
 def run_suite(folder: Path, *words: str, **variables: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "PROFKIT_SKIPPED"}
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *WITHOUT_OTHERS, *words]
     environment |= {"PYTHONPATH": str(ROOT), **variables}
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True).stdout
 
@@ -122,7 +124,7 @@ def check(suite: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [suite / "check.sh", *words],
         cwd=suite,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": shlex.join(WITHOUT_OTHERS)},
         capture_output=True,
         text=True,
         check=False,
