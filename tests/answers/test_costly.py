@@ -14,7 +14,7 @@ from profkit.analysis.judge.rules.spot_functions import costly_functions
 from tests.answers.costly import WORTH_IT, RowResult, missing_libraries, row_programs, try_row
 from tests.answers.costly_recordings import RECORDINGS, judge_recording, load_recording
 
-# One of each file of programs whose libraries every set-up has.
+# One of pure Python, and one of a library that every set-up has.
 ALWAYS = ("strptime", "numpy-vectorize")
 
 
