@@ -20,9 +20,9 @@ from .raises import RaiseCounter
 from .session import fact, is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/2"
-MAX_POINTS = 2048  # then every second one is dropped and the stride doubled
+MAX_POINTS = 2048  # beyond that, every second point is dropped and the stride doubled
 MAX_LINES = 50
-SNAPSHOT_GROWTH = 1.5  # one of a million blocks takes seconds, so that there are few of them
+SNAPSHOT_GROWTH = 1.5  # a snapshot of a million blocks takes seconds, so few are taken
 # Less than this left at the program's end: what the region held is gone, the older snapshot counts
 FREED_SHARE = 0.8
 COLLECT_SHARE = 0.5
@@ -56,13 +56,13 @@ class AllocationTracer:
         self._lock = _thread.RLock()  # else another thread could end the tracing within a snapshot
 
     def start(self) -> None:
-        """Trace from here; the imports come next."""
+        """Begin to trace, before the program's imports."""
         self._begin = time.perf_counter()
         tracemalloc.start(1)
         self._raises.start()
 
     def enter(self, name: str) -> None:  # noqa: ARG002
-        """Enter the region: what is held now is where it starts."""
+        """Enter the region, whose growth is measured from the memory that is held now."""
         if not self._ended:
             with self._lock:
                 self._enter()
@@ -102,7 +102,7 @@ class AllocationTracer:
             self._snapshot_last()
 
     def iteration(self, index: int) -> None:  # noqa: ARG002
-        """Note that one iteration inside the region is over."""
+        """Record the end of an iteration inside the region."""
         if not self._ended:
             with self._lock:
                 self._iteration()
@@ -116,7 +116,7 @@ class AllocationTracer:
         tracemalloc.reset_peak()
 
     def forget(self) -> None:
-        """Trace nothing in a forked child."""
+        """Stop tracing in a forked child."""
         self._ended = True
         self._raises.stop()
         tracemalloc.stop()

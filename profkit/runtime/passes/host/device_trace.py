@@ -57,7 +57,7 @@ class TorchTracer:
         self.reason: dict[str, Any] | None = None
 
     def start(self) -> None:
-        """Wait for torch, where it is not there yet, and then for its first use of CUDA; neither is hurried."""
+        """Begin to trace at torch's first use of CUDA; neither torch nor CUDA is loaded for that."""
         if "torch" in sys.modules:
             self._torch_is_there(sys.modules["torch"])
         else:
@@ -79,7 +79,7 @@ class TorchTracer:
         self._profile, self._is_child = None, True
 
     def finish(self, early: float | None = None) -> None:  # noqa: ARG002
-        """Write the trace, whole or not at all, and say on stderr why there is none."""
+        """Write the trace, whole or not at all; if there is none, print the reason to stderr."""
         profile, self._profile = self._profile, None
         try:
             if profile is not None:
@@ -138,7 +138,7 @@ class TorchTracer:
                 }
                 for name, begin, end in self._marks
             ]
-            trace.pop("host_name", None)  # nothing that names the machine goes into a run
+            trace.pop("host_name", None)  # a run must not contain the machine's name
             with open(f"{path}.tmp", "w", encoding="utf-8") as file:
                 json.dump(trace, file)
             os.replace(f"{path}.tmp", path)
@@ -170,14 +170,14 @@ def _wait_for_devices() -> None:
 SECONDS = 2.0  # of a window after the last compilation, where the plan says nothing else
 MAX_WINDOW_RATIO = 4  # a window is at most this many times as long, where one compilation follows the other
 MAX_WINDOWS = 6
-# A step that takes long to compile is what the program is about: it has a window also after those of its set-up, of
-# which a large model has as many as it has layers of other shapes. Beyond some what tracing costs bounds these.
+# A step that takes long to compile is probably the program's main work, so it gets a window even after those of the
+# set-up, of which a large model has one for each shape of its layers. Their number is limited by the cost of tracing.
 LONG_COMPILATION, MAX_WINDOWS_AFTER_LONG = 1.0, 4  # seconds, and windows
 MAX_WINDOWS_WHILE_CHEAP = (
     24  # while opening and closing windows takes less than this share of the time since JAX
 )
 MAX_SWITCHING_SHARE = 0.1  # was imported
-EACH = 0.05  # seconds between two looks at the clock
+EACH = 0.05  # seconds between two checks whether the window has to close
 MAX_KERNELS = 1000  # whose lines are reported
 REGION = "profkit:"
 NO_JAX = "the program compiled nothing with JAX, so jax.profiler saw nothing"
@@ -218,7 +218,7 @@ class JaxTracer:
         self._why: str | None = None
 
     def start(self) -> None:
-        """Wait for jax, which is not hurried."""
+        """Begin once the program has imported jax."""
         if "jax" in sys.modules:
             self._jax_is_there(sys.modules["jax"])
         else:
@@ -276,7 +276,7 @@ class JaxTracer:
         _thread.start_new_thread(self._watch, (ctypes.pythonapi.Py_AddPendingCall,))
 
     def _give_way_to(self, profiler: ModuleType, name: str) -> None:
-        """Let the program's own call of this function find no trace of ours; what we saw was before its steps."""
+        """Close our window before the program's own call of this function: what we traced was before its steps."""
         original = getattr(profiler, name)
 
         @functools.wraps(original)
@@ -294,7 +294,7 @@ class JaxTracer:
                 setattr(module, name, wrapper)
 
     def _hear(self, event: str, seconds: float, /, **_: Any) -> None:
-        """Note that JAX has compiled something, in this thread, which will run it."""
+        """Record that JAX has compiled something in this thread, which will run it."""
         if not event.endswith("/backend_compile_duration"):
             return
         if threading.get_ident() != self._main:
@@ -310,7 +310,7 @@ class JaxTracer:
         self._begin(most)
 
     def _watch(self, add_pending_call: Any) -> None:
-        """Have the main thread look at the clock, once the look before is done."""
+        """Have the main thread check the clock, once its last check is done."""
         while not self._ended:
             time.sleep(EACH)
             if self._open and not self._look_pending and not self._ended:
@@ -419,10 +419,10 @@ class XlaWindow(JaxTracer):
         super().start()
 
     def enter(self, name: str) -> None:
-        """Leave regions alone: to wait for XLA there would change what is sampled."""
+        """Do nothing: waiting for XLA at a region would change what is sampled."""
 
     def exit(self, name: str) -> None:
-        """Leave regions alone, as in `enter`."""
+        """Do nothing, as in `enter`."""
 
     def finish(self, early: float | None = None) -> None:  # noqa: ARG002
         """Close the window, and write which lines the instructions stand for; without a window nothing is said."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def call_after_import(name: str, act: Callable[[ModuleType], None]) -> None:
-    """Call `act` with the module once somebody has imported it; what it raises is said and goes no further."""
+    """Call `act` with the module once somebody has imported it; an error of `act` is printed and suppressed."""
 
     class Finder:
         @staticmethod
@@ -63,7 +63,7 @@ def _call_each(action: str) -> Callable[..., None]:
 
 
 class Switches:
-    """Several instruments as the one switch that `profkit.region` calls."""
+    """Combines several instruments into the one switch that `profkit.region` calls."""
 
     def __init__(self) -> None:
         self.members: list[Any] = []

@@ -1,4 +1,4 @@
-"""Change one thing in a Python program from its start, so that a trial can time what the change brings.
+"""Changes one thing in a Python program from its start, so that a trial can measure the effect.
 
 Nothing of the user's is written. What took hold is written beside the trial when the process ends: a change that never
 took hold was not tried.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLLECTOR_THRESHOLDS = (200_000, 10, 100)
 OUTPUT_BUFFER = 1 << 20  # bytes
 MAX_RESULTS = 100_000  # that a memoised function keeps
-CHECKED = 16  # of so many answers from memory one is computed again, and compared
+CHECKED = 16  # one of so many results from memory is computed again and compared
 MAX_WORKERS = 4
 # Flags of generators, coroutines and asynchronous generators (inspect.CO_GENERATOR and its like): what these return can
 # be used once.
@@ -47,21 +47,21 @@ def _write(folder: str) -> None:
         with open(os.path.join(folder, f"{os.getpid()}.json"), "w", encoding="utf-8") as file:
             json.dump(_held, file)
     except (OSError, ValueError):
-        pass  # the program has ended well, and stays so
+        pass  # the program has ended well, and an error here must not change its exit status
 
 
 # ------------------------------------------------------------ the interpreter
 
 
 def _collect_rarely() -> None:
-    """Look for garbage a hundred times more rarely than Python does by itself."""
+    """Collect garbage a hundred times less often than Python does by default."""
     if gc.isenabled():
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         _held["collector"] = True
 
 
 class _Kept(io.TextIOWrapper):
-    """A standard output that writes when its buffer is full or the program ends, whoever asks for it before."""
+    """A standard output that ignores `flush`: it writes when its buffer is full or the program ends."""
 
     at_end = False
 
@@ -143,7 +143,7 @@ class _Memory:
 
     def ask(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         self.counts["calls"] += 1
-        # True and 1 are equal, and the function may answer them differently.
+        # True and 1 are equal, but the function may return different results for them.
         key = (arguments, tuple(map(type, arguments)), tuple(sorted(named.items())))
         try:
             known = key in self._results
