@@ -1,6 +1,6 @@
 """Samples the Python stacks of one process, and adds them to a file that it shares with all others of the workload.
 
-A thread of our own wakes up two hundred times a second, and up to five hundred times until it has a thousand samples of
+A thread of our own wakes up two hundred times a second, and up to 650 times until it has two thousand samples of
 a program that computes (`times`), waits for the interpreter's lock (`lock_wait`), and looks at the stacks of all others
 (`rows`, `tree`). A sample stands
 for the moments since the one before: where nobody else could get the interpreter's lock for a while, those that passed
