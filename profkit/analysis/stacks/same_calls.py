@@ -115,6 +115,7 @@ def same_calls_at(
 
 
 def _calls_of(calls: Sequence[ast.Call], name: str, facts: FileFacts) -> list[ast.Call]:
+    """Return the calls of one function."""
     return [call for call in calls if facts.name_of(call.func) == name]
 
 
