@@ -104,9 +104,10 @@ def _compares_all(
         and (kept := dotted(node.func.value))
     ):
         for test in node.args:
-            column = test.left if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) else None
-            of_polars = isinstance(column, ast.Call) and name_of(column.func) == "polars.col"
-            if of_polars and around.stays(kept) and around.differs(*test.comparators):  # type: ignore[union-attr]
+            if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+                continue
+            of_polars = isinstance(test.left, ast.Call) and name_of(test.left.func) == "polars.col"
+            if of_polars and around.stays(kept) and around.differs(*test.comparators):
                 yield Construct("compares-all", kept, "polars")
                 yield from around.parameter(kept)
         return
