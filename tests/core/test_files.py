@@ -137,6 +137,7 @@ OTHERS = {
     "hardware/system.py",
     "kernels/operations/cuda/launch.py",
     "profilers/perf/probe.py",
+    "profilers/perf/watch.py",  # the memory of a process that it traces
     "backends/attached.py",
     "profiling/attach.py",
     "profiling/workload.py",

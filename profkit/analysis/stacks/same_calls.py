@@ -24,9 +24,7 @@ from profkit.analysis.stacks.searches import (
 from profkit.core.types import Construct
 
 LONGEST = 60
-_OPENS = frozenset(
-    {"open", "io.open", "gzip.open", "bz2.open", "lzma.open", "codecs.open", "zipfile.ZipFile"}
-)
+_OPENS = frozenset({"open", "io.open", "gzip.open", "bz2.open", "lzma.open", "codecs.open"})
 _READS = re.compile(
     r"(pandas|polars)\.read_(csv|table|json|excel|parquet|feather|pickle|fwf|xml|html|ipc)"
     r"|numpy\.(load|loadtxt|genfromtxt|fromfile)|(torch|joblib)\.load|openpyxl\.load_workbook|PIL\.Image\.open"

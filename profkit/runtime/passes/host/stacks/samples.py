@@ -38,7 +38,7 @@ from ..waits import (
 )
 from .lock_wait import LockWait
 from .rows import rows_after, rows_of, rows_of_thread
-from .times import PAUSE, SampleTimes
+from .times import EARLY_COST_SHARE, PAUSE, SampleTimes
 from .tree import OURS, ROOT, StackTree
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
@@ -104,6 +104,7 @@ class StackSampler:
 
     task: object = None  # of the part of an event loop that is sampled, and all that there were
     tasks_before: Container[object] = ()
+    early_share = EARLY_COST_SHARE
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -135,7 +136,7 @@ class StackSampler:
         self._news: dict[str, list[Any]] = {"threads": [], "natives": []}
         self._cost = 0.0
         self._begun = self._last = self._looked = self._flushed = perf_counter()
-        self._times = SampleTimes(self._begun)
+        self._times = SampleTimes(self._begun, self.early_share)
         self._header_written = self._finalizer = self._ended = False
         self._failures, self._failed = 0, ""
         self._key = f"{os.getpid()}.{time.time_ns() // 1_000_000}"

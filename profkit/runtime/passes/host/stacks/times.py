@@ -27,14 +27,27 @@ LONGEST_GAP = 1.0  # seconds whose moments are distinguished
 class SampleTimes:
     """The moments of the samples of one process, and what decides how far they are apart."""
 
-    __slots__ = ("_begun", "_busy", "_cost", "_others", "_pause", "_running", "_shake", "due", "moment")
+    __slots__ = (
+        "_begun",
+        "_busy",
+        "_cost",
+        "_early_share",
+        "_others",
+        "_pause",
+        "_running",
+        "_shake",
+        "due",
+        "moment",
+    )
 
-    def __init__(self, begun: float) -> None:
+    def __init__(self, begun: float, early_share: float = EARLY_COST_SHARE) -> None:
+        """Begin at a time; `early_share`: of the program's processor time, until there are enough samples."""
         self._begun = self.moment = begun  # `moment`: the last one that the present sample stands for
         self.due = begun + FIRST_PAUSE  # the next one
         self._pause, self._shake = FIRST_PAUSE, 1
         self._cost = 0.0  # processor seconds of a sample, usually
         self._busy = 0  # samples in which the program had a processor
+        self._early_share = early_share
         self._running = 1.0  # processors that the program has had lately
         self._others = 0.0
 
@@ -76,4 +89,4 @@ class SampleTimes:
         longest = min(PAUSE, EARLY_PAUSE * enough)
         early = max(FIRST_PAUSE, min(longest, EARLY * (perf_counter() - self._begun)))
         sampled = max(MIN_SAMPLED_SHARE, min(1.0, self._running / RUNNING_SHARE))
-        self._pause = max(early, self._cost / sampled / max(COST_SHARE, EARLY_COST_SHARE / enough))
+        self._pause = max(early, self._cost / sampled / max(COST_SHARE, self._early_share / enough))
