@@ -180,6 +180,7 @@ def test_no_folder_has_two_dozen_entries() -> None:
     assert {name: count for name, count in entries.items() if count >= 24} == {}
 
 
+@pytest.mark.thorough
 def test_no_two_files_import_each_other() -> None:
     """Also inside a package, and also late, in a function: two files that need each other are one, or three.
 

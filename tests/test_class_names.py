@@ -6,6 +6,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).resolve().parents[1] / "profkit"
 # The calls of an operation, and what counts them in the program.
 ALLOWED = {("OperationCall", "OperationCalls")}
@@ -21,6 +23,7 @@ def public_classes() -> Counter[str]:
     )
 
 
+@pytest.mark.thorough
 def test_a_public_name_is_of_one_class() -> None:
     assert [name for name, count in public_classes().items() if count > 1] == []
 

@@ -72,6 +72,7 @@ def decisions_by_text(tree: ast.AST) -> Iterator[int]:
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
+@pytest.mark.thorough
 def test_no_code_decides_by_a_text_for_people() -> None:
     found = [
         f"{place}:{line}"
@@ -149,6 +150,7 @@ def codes_used() -> Iterator[str]:
         yield from (check.because for check in target.checks if isinstance(check, TargetCheck))
 
 
+@pytest.mark.thorough
 def test_every_code_has_its_words() -> None:
     assert {code for code in codes_used() if not has_sentence(code)} == set()
 
@@ -218,6 +220,7 @@ def messages_of_ours(source: str) -> list[int]:
     return [call.lineno for call in calls if ast.unparse(call.func) == "Fact.message" and worded(call)]
 
 
+@pytest.mark.thorough
 def test_no_sentence_of_ours_is_a_message_of_another_program() -> None:
     sources = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in FILES}
     assert {name: lines for name, text in sources.items() if (lines := messages_of_ours(text))} == {}

@@ -90,6 +90,7 @@ def test_processes_are_started_in_few_places(path: Path) -> None:
     assert starts == (name_of(path) in STARTS) or name_of(path) == "runtime/passes/command.py"
 
 
+@pytest.mark.thorough
 def test_what_is_excused_is_still_there() -> None:
     there = {(name_of(path), name) for path in FILES for name, _ in without_end(path)}
     assert set(UNBOUNDED) <= there

@@ -8,6 +8,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).resolve().parents[1] / "profkit"
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # `Raises UsageError or process.Missing, where ...`; only words that begin with a capital are names of exceptions.
@@ -32,6 +34,7 @@ def _package() -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
     return tuple(texts), frozenset(names)
 
 
+@pytest.mark.thorough
 def test_no_docstring_is_torn_by_quotes_at_the_ends_of_its_lines() -> None:
     assert [place for place, text in _package()[0] if re.search(r'"[ ]*\n[ ]*"', text)] == []
 

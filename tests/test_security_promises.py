@@ -189,6 +189,7 @@ class Evil:
         return (os.system, ("touch /tmp/profkit-promise-evil-ran; touch ran",))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["summarize", "check", "report", "compare", "history", "scrub"])
 def test_to_read_a_report_runs_none_of_its_code(run: Path, verb: str, tmp_path: Path) -> None:
     """Modules that Python would import, a pickle, and a document that names commands, beside where it is read."""
@@ -214,6 +215,7 @@ def test_to_read_a_report_runs_none_of_its_code(run: Path, verb: str, tmp_path: 
     assert not (work / "ran").exists()
 
 
+@pytest.mark.thorough
 def test_a_plan_imports_nothing(tmp_path: Path) -> None:
     for name in ("app.py", "json.py", "sitecustomize.py", "package/__init__.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -224,6 +226,7 @@ def test_a_plan_imports_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [
@@ -253,6 +256,7 @@ def test_targets_of_others_are_only_read(run: Path, text: str, tmp_path: Path) -
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["zeros", "braces", "quotes", "one line", "nested"])
 def test_what_cannot_be_read_is_refused_in_time_and_memory(kind: str, tmp_path: Path) -> None:
     size = 8 << 20
@@ -284,6 +288,7 @@ def test_what_cannot_be_read_is_refused_in_time_and_memory(kind: str, tmp_path: 
     assert used[1] - used[0] < 4 * size
 
 
+@pytest.mark.thorough
 def test_nothing_is_written_but_where_it_was_said(run: Path, tmp_path: Path) -> None:
     """The home, the temporary folder and the folder that it is called in stay as they are."""
     places = {name: tmp_path / name for name in ("home", "work", "temporary")}
@@ -319,6 +324,7 @@ def test_nothing_is_written_but_where_it_was_said(run: Path, tmp_path: Path) -> 
         assert left == [], words
 
 
+@pytest.mark.thorough
 def test_nothing_is_sent_anywhere(run: Path, tmp_path: Path) -> None:
     """No socket of the internet family is made by what reads, and by a plan and a profile of a program."""
     (tmp_path / "app.py").write_text("print(sum(range(10)))\n")

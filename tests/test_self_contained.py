@@ -76,6 +76,7 @@ def test_no_recording_has_a_path_of_the_machine_that_it_came_from() -> None:
     assert found == []
 
 
+@pytest.mark.thorough
 def test_all_tests_can_be_collected_where_torch_is_not_installed(tmp_path: Path) -> None:
     for name in ("torch", "triton"):
         text = f"raise ModuleNotFoundError(\"No module named '{name}'\", name={name!r})\n"

@@ -70,6 +70,7 @@ def run_suite(folder: Path, *words: str, **variables: str) -> str:
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True).stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
 def test_each_reason_is_a_line_with_its_tests_also_those_of_files_skipped_whole(
     suite: Path, workers: tuple[str, ...]
@@ -131,6 +132,7 @@ def check(suite: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 def test_check_ends_with_the_sums_of_its_steps_and_names_what_took_most_of_the_processor(suite: Path) -> None:
     (suite / "test_thorough.py").write_text(THOROUGH)
     (suite / "test_costs.py").write_text(
@@ -150,6 +152,7 @@ def test_check_ends_with_the_sums_of_its_steps_and_names_what_took_most_of_the_p
     assert float(cost.split()[0]) >= 0.3
 
 
+@pytest.mark.thorough
 def test_with_all_what_is_thorough_runs(suite: Path) -> None:
     (suite / "test_thorough.py").write_text(THOROUGH)
     done = check(suite, "--all")
@@ -157,6 +160,7 @@ def test_with_all_what_is_thorough_runs(suite: Path) -> None:
     assert "./check.sh --all" not in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("passes", [True, False], ids=["passes then", "fails again"])
 def test_check_runs_a_failed_test_once_more_alone_and_names_it(
     suite: Path, tmp_path: Path, passes: bool
@@ -178,6 +182,7 @@ def test_check_runs_a_failed_test_once_more_alone_and_names_it(
     assert ("tests" in failed) != passes, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_many_failures_are_not_run_again(suite: Path) -> None:
     (suite / "test_fails.py").write_text(
         "import pytest\n@pytest.mark.parametrize('n', range(6))\ndef test_fails(n):\n    assert False\n"

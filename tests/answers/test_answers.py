@@ -38,6 +38,7 @@ def test_the_patterns_of_the_answers_are_rules(gpu: bool) -> None:
     assert named - KNOWN - UNSEEN == set()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "changed"), [("shop_db", "updated by the later pass cprofile"), ("lock_held", "")]
 )

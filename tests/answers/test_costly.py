@@ -36,6 +36,7 @@ def test_each_recording_is_one_of_a_program() -> None:
     assert {path.name.partition(".")[0] for path in RECORDINGS.glob("*.xz")} <= set(row_programs())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", row_programs())
 def test_a_row_is_told_of_its_recorded_program_and_neither_of_the_mended_one_nor_of_a_healthy_use(
     name: str, tmp_path: Path
@@ -50,6 +51,7 @@ def test_a_row_is_told_of_its_recorded_program_and_neither_of_the_mended_one_nor
         check_that_it_holds(try_row(program, tmp_path))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.thorough) for name in row_programs()],

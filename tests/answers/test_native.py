@@ -32,6 +32,7 @@ def test_each_row_has_a_program() -> None:
     assert {row.id for row in native_functions()} <= programs
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 @pytest.mark.parametrize("name", TRIED_HERE)
 def test_a_row_is_found_where_it_costs_and_not_where_its_advice_was_followed(
@@ -49,6 +50,7 @@ def test_a_row_is_found_where_it_costs_and_not_where_its_advice_was_followed(
     assert not mended.says(native.TITLES[name])
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 @pytest.mark.parametrize("name", TRIED_PLAIN)
 def test_a_row_is_found_without_debug_information(name: str, tmp_path: Path) -> None:

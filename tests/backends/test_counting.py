@@ -79,6 +79,7 @@ def zen4(tmp_path_factory):
         yield make("amd_zen4", WITH_MEMORY, passes="timing,counters", probe=True)
 
 
+@pytest.mark.thorough
 def test_zen4_readings_are_those_worked_out_by_hand_per_iteration(zen4):
     run = zen4
     told = {metric: run.reading(metric) for metric in ZEN4_READS}
@@ -112,6 +113,7 @@ def test_events_that_take_turns_are_multiplexed_with_their_share(pmu_run):
     assert (reading.quality, reading.share) == ("multiplexed", 0.75)
 
 
+@pytest.mark.thorough
 def test_an_event_without_a_count_is_named_and_its_reading_is_never_zero(pmu_run):
     cases = [
         ("branch-misses", "zero", "hard-zero", "branch.miss_rate", "always reads 0"),
@@ -126,6 +128,7 @@ def test_an_event_without_a_count_is_named_and_its_reading_is_never_zero(pmu_run
     assert run.reading("cache.l2.miss_rate").value == pytest.approx(20.0)
 
 
+@pytest.mark.thorough
 def test_groups_that_saw_different_work_make_estimates_and_say_so(pmu_run):
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "counters": 3, "drift": {"branches": 1.05}}, watchdog=True)
     simd = run.reading("simd.utilization")
@@ -179,6 +182,7 @@ def test_intel_server_readings_are_those_worked_out_by_hand(pmu_run, monkeypatch
     assert run.verdict("l3-miss-rate").verdict in ("fail", "not-applicable")
 
 
+@pytest.mark.thorough
 def test_where_an_event_is_refused_the_next_best_formula_is_used(pmu_run, monkeypatch):
     machine_of(monkeypatch, "GenuineIntel", 6, 0x8F)
     run = pmu_run(None, {"window": INTEL, "unknown": ["mem_load_retired.l2_miss"], "counters": 8})
@@ -192,6 +196,7 @@ def test_a_perf_that_no_region_can_switch_counts_no_region(pmu_run):
     assert run.document.counters == ()
 
 
+@pytest.mark.thorough
 def test_when_perf_is_refused_every_reading_says_why(pmu_run):
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "mute": True})
     counters = next(p for p in run.document.passes if p.tool == "perf")

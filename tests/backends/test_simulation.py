@@ -278,6 +278,7 @@ def one_processor():
     os.sched_setaffinity(0, before)
 
 
+@pytest.mark.thorough
 @pytest.mark.valgrind
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel counts no waiting for a processor here")
 @pytest.mark.parametrize("busy", [0, 1])

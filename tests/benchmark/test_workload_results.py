@@ -80,6 +80,7 @@ def test_without_torch_numpy_computes_and_the_output_says_so(monkeypatch, capsys
     assert "torch is not installed, so NumPy computes this" in said
 
 
+@pytest.mark.thorough
 def test_that_numpy_stood_in_for_torch_is_on_the_screen_of_profile_and_in_the_notes_of_the_run(tmp_path):
     hidden = tmp_path / "hidden"
     hidden.mkdir()

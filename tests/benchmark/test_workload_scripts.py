@@ -34,6 +34,7 @@ def test_help_loads_nothing_heavy_and_has_an_example(path, tmp_path):
     assert "--iters" in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 @pytest.mark.parametrize("words", [("rms_norm.py", "--impl", "numpy"), ("baselines/pytorch/gated_mlp.py",)])
 def test_a_script_runs_from_another_folder(words, tmp_path):

@@ -104,6 +104,7 @@ def test_twice_the_work_under_callgrind_is_a_regression_without_any_samples(tmp_
     assert {function["word"] for function in document["functions"]} == {"slower"}
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_real_runs_of_this_machine_are_the_same_and_a_real_slowdown_is_one(tmp_path: Path) -> None:
     """A busy machine may leave the times open, but never calls one and the same program different."""

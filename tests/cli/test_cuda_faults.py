@@ -151,6 +151,7 @@ NCU: dict[str, tuple[Callable[[Bench], None], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", NCU)
 def test_where_ncu_fails_the_trace_is_told_and_no_target_is_kept(bench: Bench, fault: str) -> None:
     prepare, reason = NCU[fault]
@@ -194,6 +195,7 @@ NSYS: dict[str, tuple[Callable[[Bench], None], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", NSYS)
 def test_where_nsys_fails_the_reason_is_told_and_every_kernel_is_counted(bench: Bench, fault: str) -> None:
     import sqlite3
@@ -246,6 +248,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_however_the_workload_ends_what_was_seen_is_kept(bench: Bench, ending: str) -> None:
     code, faults = ENDINGS[ending]
@@ -259,6 +262,7 @@ def test_however_the_workload_ends_what_was_seen_is_kept(bench: Bench, ending: s
         assert reason is None or reason in str(done["reason"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("under", ["trace", "counters"])
 def test_ctrl_c_under_a_profiler_keeps_what_was_finished(bench: Bench, under: str) -> None:
     mark = bench.folder / "there"
@@ -323,6 +327,7 @@ HARMFUL: dict[str, Callable[[Path], None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("harm", HARMFUL)
 def test_a_report_that_means_harm_is_refused_in_seconds_with_little_memory(tmp_path: Path, harm: str) -> None:
     HARMFUL[harm](tmp_path / "report")

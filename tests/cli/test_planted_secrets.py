@@ -119,6 +119,7 @@ def found_in(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, place) for name, text in shown for place in PLACES if token(place)[:16] in text]
 
 
+@pytest.mark.thorough
 def test_no_token_of_a_program_is_in_anything_that_leaves_the_machine(project: Path) -> None:
     run, said = profiled(project)
     assert said.code == 0, said.err

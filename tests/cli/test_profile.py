@@ -154,6 +154,7 @@ def test_check_makes_a_failed_target_exit_1_and_strict_makes_an_unknown_one_5(
 # ---------------------------------------------------------------- what ends early
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("number", "code", "state"),
     [
@@ -207,6 +208,7 @@ server.serve_forever()
 """
 
 
+@pytest.mark.thorough
 def test_a_server_is_sampled_from_its_start_and_ctrl_c_makes_it_a_finished_run(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     process = subprocess.Popen(

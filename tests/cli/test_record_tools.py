@@ -18,6 +18,7 @@ def record_with_perf(report: str, cwd: Path) -> subprocess.CompletedProcess[str]
     return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=100)
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 def test_the_line_that_makes_the_missing_folder_and_the_line_for_afterwards_are_quoted(
     tmp_path: Path,
@@ -40,6 +41,7 @@ def test_the_line_that_makes_the_missing_folder_and_the_line_for_afterwards_are_
     assert "does not exist" not in read.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 def test_the_line_for_perfs_own_view_starts_no_addr2line(tmp_path: Path) -> None:
     done = record_with_perf("my out.data", tmp_path)
@@ -76,6 +78,7 @@ def walk():
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 @pytest.mark.parametrize(
     ("script", "says"),

@@ -206,6 +206,7 @@ def test_a_program_that_cannot_run_again_is_told_so_with_the_line_that_prepares_
     assert f"fix: profkit profile -- sh -c 'PREPARE; {sys.executable} once.py'   (PREPARE: " in said.err
 
 
+@pytest.mark.thorough
 def test_a_program_that_stops_tracemalloc_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "stops.py").write_text(
         "import tracemalloc\ntracemalloc.start()\nx = [0] * 9\ntracemalloc.stop()\n"
@@ -217,6 +218,7 @@ def test_a_program_that_stops_tracemalloc_is_told_so(tmp_path: Path) -> None:
     assert "the workload stopped tracemalloc" in str(passes["tracemalloc"]["reason"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("call", ["python train", "./train"])
 def test_a_script_without_a_suffix_has_its_places_and_its_name(tmp_path: Path, call: str) -> None:
     """As Debian asks of what lies in bin/."""
@@ -239,6 +241,7 @@ def test_a_script_without_a_suffix_has_its_places_and_its_name(tmp_path: Path, c
     assert spot["share"] > 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_a_program_that_becomes_another_user_is_told_so_where_its_passes_are_lost(tmp_path: Path) -> None:
     source = "import os\nsum(i % 7 for i in range(10**6))\nos.setgid(65534); os.setuid(65534)\n"

@@ -37,6 +37,7 @@ def _profile_by_a_shell(folder: Path, line: str, **how: Any) -> tuple[str, set[s
     return done.stdout + done.stderr, counted, runs
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "counted"),
     [
@@ -66,6 +67,7 @@ def test_what_comes_late_into_a_pipe_with_a_name_is_waited_for(tmp_path: Path) -
     assert seen == {"counted 5"}
 
 
+@pytest.mark.thorough
 def test_a_pipe_that_nobody_writes_to_holds_nobody_up(tmp_path: Path) -> None:
     source, sink = os.pipe()
     began = time.monotonic()
@@ -78,6 +80,7 @@ def test_a_pipe_that_nobody_writes_to_holds_nobody_up(tmp_path: Path) -> None:
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "line",
     [

@@ -83,6 +83,7 @@ def test_a_child_past_its_time_ends_with_its_whole_tree(
     assert [psutil.pid_exists(int(pid)) for pid in pids.read_text().split()] == [False, False]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel counts no waiting for a processor here")
 def test_time_in_which_others_have_the_processor_does_not_count_up_to_the_longest() -> None:
     spin = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"

@@ -292,6 +292,7 @@ DOCUMENTS = st.builds(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(DOCUMENTS)
 def test_any_document_is_valid_and_comes_back_as_it_was(document: RunDocument) -> None:

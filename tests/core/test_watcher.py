@@ -113,10 +113,12 @@ def started(folder: Path, *words: str, said: str = "") -> subprocess.Popen[bytes
     return child
 
 
+@pytest.mark.thorough
 def test_a_killed_profile_leaves_nothing_of_its_program(family: Path) -> None:
     assert left_of_family(started(family, "profile", "--quiet", *COMMAND), family) == []
 
 
+@pytest.mark.thorough
 def test_a_killed_server_of_an_agent_leaves_nothing_of_what_it_profiles(family: Path) -> None:
     pytest.importorskip("mcp", reason="the package mcp is not installed")
     assert left_of_family(started(family, "mcp", ".", said=HELLO), family) == []

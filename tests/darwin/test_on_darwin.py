@@ -81,6 +81,7 @@ def profkit(mac: Mapping[str, str], *words: str, cwd: Path | None = None) -> sub
     return run(mac, "-m", "profkit", *words, cwd=cwd)
 
 
+@pytest.mark.thorough
 def test_every_module_is_imported(mac: Mapping[str, str]) -> None:
     done = run(mac, "-c", IMPORT_ALL)
     assert done.returncode == 0, done.stderr
@@ -112,6 +113,7 @@ def test_a_report_from_elsewhere_is_read(mac: Mapping[str, str]) -> None:
     assert json.loads(done.stdout)["schema"] == "profkit.run/6"
 
 
+@pytest.mark.thorough
 def test_a_workload_is_profiled(mac: Mapping[str, str], tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORKLOAD)
     words = (

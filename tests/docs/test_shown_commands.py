@@ -98,6 +98,7 @@ def plain(tmp_path: Path) -> Sandbox:
     return furnish(tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("block", RUN, ids=str)
 def test_what_is_shown_runs_as_it_stands(
     block: Block, tmp_path: Path, request: pytest.FixtureRequest

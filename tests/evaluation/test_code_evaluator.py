@@ -46,6 +46,7 @@ def test_a_gpu_that_is_not_to_be_had_is_refused_with_those_that_are(gpu: str, sa
         EvaluatorConfig(gpu)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="kernels are evaluated on Linux")
 def test_code_is_evaluated_here_several_at_once_too() -> None:
     evaluator = CodeEvaluator(EvaluatorConfig("local"), budget=0.1)
@@ -59,6 +60,7 @@ def test_code_is_evaluated_here_several_at_once_too() -> None:
     assert less < 1
 
 
+@pytest.mark.thorough
 def test_tests_of_no_suite_do_not_travel() -> None:
     with pytest.raises(UsageError, match="by the name of their suite"):
         CodeEvaluator(EvaluatorConfig("T4")).run_code(OpTest("relu", [Test(torch.ones(1))]), CODE)

@@ -93,6 +93,7 @@ def cases() -> list[Case]:
     return [Case(torch.randn(5, 7)), Case(torch.randn(64))]
 
 
+@pytest.mark.thorough
 def test_a_loop_around_it_ends_with_a_kernel_that_is_correct_and_timed() -> None:
     broken = RIGHT.replace("min=0)", "min=0")
     client = Client(broken, RIGHT)

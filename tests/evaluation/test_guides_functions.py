@@ -73,6 +73,7 @@ def test_a_right_kernel_passes_all_its_tests_and_has_a_speed_up() -> None:
     assert torch.get_num_threads() == 2
 
 
+@pytest.mark.thorough
 def test_a_wrong_kernel_is_not_timed_and_its_own_tests_stay_as_they_were() -> None:
     test = Test((torch.tensor([-1.0, 2.0]),))
     record = eval_correctness_test("aten::relu", in_place_of_a_new_tensor, test)
@@ -84,6 +85,7 @@ def test_a_wrong_kernel_is_not_timed_and_its_own_tests_stay_as_they_were() -> No
     assert (f"{row.speedup:.2f} {row.benchmark_time_ms:.3f}", row.successfully_ran) == ("nan nan", False)
 
 
+@pytest.mark.thorough
 def test_a_function_of_python_is_a_reference_like_an_operation() -> None:
     test = Test((torch.randn(64, 64), torch.randn(64, 64)), {"scale": 2.0})
     score, speed, (row,), (timed,) = eval_one_op(gated, gated_otherwise, [test], [test], budget=0.1)
@@ -93,6 +95,7 @@ def test_a_function_of_python_is_a_reference_like_an_operation() -> None:
     assert wrong.error_msg.startswith("incorrect: output 0")
 
 
+@pytest.mark.thorough
 def test_a_reference_may_have_the_name_of_an_operation() -> None:
     test = Test((torch.linspace(-1, 1, 5),))
     score, speed, *_ = eval_one_op(relu, torch.ops.aten.relu, [test], [test], budget=0.1)
@@ -123,6 +126,7 @@ def test_the_summaries_of_records_in_memory_are_those_of_the_guides() -> None:
     assert summaries["abs.default"]["geomean_speedup"] is None
 
 
+@pytest.mark.thorough
 def test_a_crash_costs_its_tests_and_they_stay_in_the_score() -> None:
     test = Test((torch.randn(3),))
     with MultiprocessingEvaluator(2, budget=0.1) as evaluator:
@@ -142,6 +146,7 @@ class Clamp:
         return x.clamp(min=0)
 
 
+@pytest.mark.thorough
 def test_lambdas_partial_functions_and_objects_are_submitted_like_functions() -> None:
     low, test = 0, Test((torch.tensor([-1.0, 2.0]),))
     kernels: list[tuple[Any, float]] = [
@@ -157,6 +162,7 @@ def test_lambdas_partial_functions_and_objects_are_submitted_like_functions() ->
     assert [result.correctness_score for result in results] == [score for _, score in kernels]
 
 
+@pytest.mark.thorough
 def test_what_is_no_operation_and_no_test_is_refused() -> None:
     with pytest.raises(UsageError, match="no operation called 'gleu'"):
         eval_one_op("gleu", relu, [], [])

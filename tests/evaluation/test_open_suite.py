@@ -65,6 +65,7 @@ def test_a_test_of_a_suite_has_the_same_inputs_on_each_access_and_others_by_anot
     assert test.args[0].equal(first)
 
 
+@pytest.mark.thorough
 def test_the_other_suites_are_opened_by_their_names_too(tmp_path: Path) -> None:
     (op_test,) = open_suite("opinfo", ops="nextafter", device="cpu")
     assert op_test.op is torch.ops.aten.nextafter.default
@@ -87,6 +88,7 @@ def test_what_a_suite_cannot_make_is_skipped_in_an_evaluation(tmp_path: Path) ->
     assert record.status == "skipped"
 
 
+@pytest.mark.thorough
 @on_linux
 def test_suite_and_backend_go_straight_into_eval_one_op(tmp_path: Path) -> None:
     (tmp_path / "relu__default").mkdir()
@@ -145,6 +147,7 @@ def test_a_backend_that_is_not_there_is_refused(tmp_path: Path) -> None:
         open_backend(tmp_path / "broken.py")["relu"]
 
 
+@pytest.mark.thorough
 @on_linux
 def test_two_folders_with_the_same_operation_are_evaluated_side_by_side(tmp_path: Path) -> None:
     for name, text in (("good", "x.clamp(min=0)"), ("bad", "x + 1")):
@@ -168,6 +171,7 @@ def test_tests_of_ones_own_are_written_in_one_line_each() -> None:
     assert Test(torch.device("cpu")).args == (torch.device("cpu"),)
 
 
+@pytest.mark.thorough
 def test_a_file_of_ones_own_is_opened_like_a_suite(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(FILE)

@@ -30,6 +30,7 @@ def _short_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "profkit_argv", short)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_short_chain")
 def test_the_whole_chain_is_packed_as_it_is_listed_and_nothing_private(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()

@@ -186,6 +186,7 @@ def test_a_runner_installs_what_this_profkit_was_installed_from(
         assert f'profkit: "{installs}"' in plan.files[".github/workflows/profkit.yml"]
 
 
+@pytest.mark.thorough
 def test_the_comparison_of_github_runs_on_the_merge_and_fills_the_folder_that_is_kept(
     checkout: Path, tmp_path: Path
 ) -> None:

@@ -192,6 +192,7 @@ print("the end of the program", flush=True)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_calls_of_a_decorated_function_add_up_to_one_page_at_the_end() -> None:
     done = subprocess.run(
@@ -276,6 +277,7 @@ def test_a_decorated_coroutine_is_profiled_and_what_cannot_be_is_refused(
         profkit.profile(every=0)
 
 
+@pytest.mark.thorough
 def test_a_row_of_a_with_statement_says_what_it_enters_and_not_contextlib(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

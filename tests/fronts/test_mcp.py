@@ -42,6 +42,7 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
         return pool.submit(asyncio.run, work).result()
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_the_slow_line_is_found_changed_and_the_change_is_proven(tmp_path: Path) -> None:
     said = finished(find_change_prove(LOOKUP, project(tmp_path / "p", LOOKUP.text)))
@@ -97,6 +98,7 @@ def test_a_command_outside_of_the_folder_is_refused_and_nothing_runs(
     assert not (root / "reports").exists()
 
 
+@pytest.mark.thorough
 def test_faults_come_with_the_line_that_fixes_them(tmp_path: Path) -> None:
     root = project(tmp_path / "p", "raise SystemExit('no such thing')\n")
     (root / "notes.txt").write_text("no report\n")
@@ -167,6 +169,7 @@ def test_the_instructions_name_arguments_that_the_tools_have(tmp_path: Path) -> 
         assert set(given.split(", ")) <= known.keys(), name
 
 
+@pytest.mark.thorough
 def test_two_runs_that_are_not_alike_are_compared_with_force(tmp_path: Path) -> None:
     for name, words in (("one", ("python", "a.py")), ("two", ("python", "b.py", "--n", "9"))):
         workload = replace(recorded().workload, name=name, command=words)
@@ -195,6 +198,7 @@ def trusted(answer: Any) -> str:
     return " ".join(map(trusted, answer)) if isinstance(answer, list) else str(answer)
 
 
+@pytest.mark.thorough
 def test_what_a_program_prints_or_names_stands_under_untrusted_and_nowhere_else(tmp_path: Path) -> None:
     root = project(tmp_path / "p", f"import sys\nprint({INJECTED!r})\nsys.exit('{INJECTED}\\n\\x1b]0;x')\n")
     named = (
@@ -304,6 +308,7 @@ def test_the_seconds_that_are_left_count_when_a_command_has_its_turn(tmp_path: P
     assert 1 <= granted[1] <= 2.8
 
 
+@pytest.mark.thorough
 def test_a_ctrl_c_ends_the_server_and_what_it_runs(tmp_path: Path) -> None:
     wait = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     root = project(tmp_path / "p", wait)

@@ -93,6 +93,7 @@ def run_pytest(folder: Path, *words: str, **variables: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
 def test_a_suite_has_its_parts_and_the_hot_line_of_slow_tests(suite: Path, workers: tuple[str, ...]) -> None:
     code, said = run_pytest(suite, "--profkit", *workers)
@@ -137,6 +138,7 @@ def test_the_plugin_imports_nothing_but_itself() -> None:
     assert done.stdout.split() == ["profkit", "profkit.fronts", "profkit.fronts.pytest_plugin"]
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_the_plugin_loads_in_less_than_a_millisecond(tmp_path: Path) -> None:
     """More than an empty module as deep in a package: to find one takes half a millisecond, and more on slow disks."""
@@ -183,6 +185,7 @@ def broken_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -199,6 +202,7 @@ def test_a_broken_package_ends_only_a_run_that_needs_it(
     assert (ended, said in text, "Traceback (most" in text) == (code, True, False), text
 
 
+@pytest.mark.thorough
 def test_a_fault_of_the_result_leaves_the_result_of_the_tests(suite: Path, broken_packages: Path) -> None:
     (broken_packages / "psutil.py").unlink()
     code, said = run_pytest(suite, "--profkit", PYTHONPATH=str(broken_packages))
@@ -220,6 +224,7 @@ def pytest_report_header(config):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["conftest", "plugin"])
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -240,6 +245,7 @@ def test_an_option_of_the_same_name_stays_that_of_its_owner(
     assert not (suite / "reports").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["addopts", "file"])
 def test_the_option_may_stand_in_the_settings_and_in_a_file_of_words(suite: Path, where: str) -> None:
     (suite / "words").write_text("--profkit\n")
@@ -304,6 +310,7 @@ def profile_test(name: str) -> int:
     return int(pytest.main(["-p", "no:cacheprovider", "-p", pytest_plugin.__name__, "--profkit-test", name]))
 
 
+@pytest.mark.thorough
 def test_one_test_is_handed_over_and_is_a_region(suite: Path, called: list[list[str]]) -> None:
     name = "test_shop.py::test_unique"
     assert profile_test(name) == 0
@@ -313,6 +320,7 @@ def test_one_test_is_handed_over_and_is_a_region(suite: Path, called: list[list[
     assert DEEP not in os.environ
 
 
+@pytest.mark.thorough
 def test_what_all_instruments_of_a_test_may_take_is_stated_in_its_own_runs(
     called: list[list[str]], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,6 +399,7 @@ def rows_of_tests(shown: str) -> dict[str, tuple[float, str]]:
     return rows
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="it has no subtests of its own")
 def test_the_time_of_a_subtest_counts_once(alike: Path) -> None:
     code, shown = run_pytest(alike, "--profkit")
@@ -399,6 +408,7 @@ def test_the_time_of_a_subtest_counts_once(alike: Path) -> None:
     assert 0.8 <= seconds < 1.4  # 1.6 with that of its subtests
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="a sample names no class")
 def test_tests_of_one_name_have_each_their_own_line(alike: Path) -> None:
     rows = rows_of_tests(run_pytest(alike, "--profkit")[1])
@@ -413,6 +423,7 @@ def test_of_tests_that_samples_do_not_tell_apart_none_has_a_line() -> None:
     assert _tally_of(("test_a.py", "Inherits.test_same"), {("test_a.py", "test_same"): tally}) is tally
 
 
+@pytest.mark.thorough
 def test_pytest_rewrites_nothing_of_what_makes_the_page(alike: Path) -> None:
     (alike / "conftest.py").write_text(LOADERS)
     _, shown = run_pytest(alike, "--profkit", "-s", PYTHONDONTWRITEBYTECODE="1")

@@ -18,6 +18,7 @@ def test_every_input_that_is_kept_belongs_to_a_target() -> None:
     assert {path.name for path in fuzz.CORPUS.iterdir()} <= TARGETS.keys()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_every_seed_is_read_and_an_input_that_once_failed_is_read_or_refused(
     name: str, tmp_path: Path

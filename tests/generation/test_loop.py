@@ -118,6 +118,7 @@ FEEDBACK = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_each_kind_of_answer_has_its_status_and_its_feedback_and_the_loop_goes_on(tmp_path: Path) -> None:
     """One whole script: it takes long, so that all that it shows is asked here."""
@@ -202,6 +203,7 @@ def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_p
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_an_agent_is_asked_by_files_and_its_last_attempt_has_no_profile(tmp_path: Path) -> None:
     agent = tmp_path / "my agent.py"

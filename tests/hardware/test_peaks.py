@@ -54,6 +54,7 @@ def _child(threads: int, **extra: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, env=environment, capture_output=True, text=True, cwd="/", timeout=120)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_fresh_process_measures_what_so_many_threads_reach(threads: int) -> None:
     pytest.importorskip("numpy")
@@ -71,6 +72,7 @@ def test_without_numpy_the_reason_is_told(tmp_path: Path) -> None:
         read_rates(_child(1, PYTHONPATH=path).stderr)
 
 
+@pytest.mark.thorough
 def test_a_module_in_the_callers_folder_is_not_taken_for_the_standard_librarys(tmp_path: Path) -> None:
     if sys.version_info < (3, 11):
         pytest.skip("PYTHONSAFEPATH came with Python 3.11")

@@ -31,6 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_workers_take_the_library_of_the_interpreter(folder: Path, tmp_path: Path) -> None:
     """An evaluation has both: a worker, as a sweep has it, and processes of kernels."""

@@ -131,6 +131,7 @@ def assert_nothing_runs(server: Server) -> None:
     assert workloads(server) == []
 
 
+@pytest.mark.thorough
 def test_a_ctrl_c_ends_it_there_and_what_was_finished_comes_back(sshd: Server, project: Path) -> None:
     running = start(sshd, project, *ON)
     running.send_signal(signal.SIGINT)
@@ -151,6 +152,7 @@ def test_a_profkit_that_is_killed_leaves_nothing_there(sshd: Server, project: Pa
         shutil.rmtree(left)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("where", "name", "words"),
     [

@@ -62,6 +62,7 @@ TEXT = ("run.json", b"{}")
 WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("verb", "said", "wrong"),
     [
@@ -145,6 +146,7 @@ def test_what_a_place_prints_is_quoted_and_no_line_of_it_looks_like_one_of_ours(
             assert f"(said by prefix:{sys.executable})" in line or f"error: prefix:{sys.executable}" in line
 
 
+@pytest.mark.thorough
 def test_a_machine_without_python_says_so_with_the_line_that_names_one(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name, program in (("sh", "/bin/sh"), ("python3", sys.executable)):

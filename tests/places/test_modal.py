@@ -124,6 +124,7 @@ def test_no_token_no_gpu_and_no_package_are_told_with_what_to_do(
         open_there(tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_an_evaluator_of_python_runs_code_on_the_gpu_that_its_configuration_names(here: Modal) -> None:
     pytest.importorskip("torch")

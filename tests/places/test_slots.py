@@ -141,6 +141,7 @@ def test_a_slot_waits_for_its_gpu_there_and_says_so(
     assert notes[1].startswith("prefix:gpu: the GPU is free after ")
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(
     tmp_path: Path, fill_store: Callable[[Path], Path]
@@ -186,6 +187,7 @@ def test_the_line_that_goes_on_names_the_places_as_far_as_they_may_be_shown() ->
         assert PlaceSlots(parse_places(texts), Sending(python="/bin/py")).options == option
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
     for words in (
         (),
@@ -199,6 +201,7 @@ def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_the_kernels(
     tmp_path: Path, fill_store: Callable[[Path], Path]

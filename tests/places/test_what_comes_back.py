@@ -107,6 +107,7 @@ def test_a_backend_that_there_is_not_is_refused_and_makes_no_folder(tmp_path: Pa
     assert not list((tmp_path / "work").rglob("run.json"))
 
 
+@pytest.mark.thorough
 def test_a_small_message_becomes_no_large_file_and_takes_no_memory(tmp_path: Path) -> None:
     bomb = zlib.compress(bytes(256 << 20), 9)
     tracemalloc.start()
@@ -185,6 +186,7 @@ with profkit.region("r"):
 PLAIN = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(1_000_000))']); sum(range(1_000_000))"
 
 
+@pytest.mark.thorough
 @pytest.mark.valgrind
 @pytest.mark.perf
 @pytest.mark.parametrize(("script", "depth"), [(MARKED, "full"), (PLAIN, "standard")])

@@ -149,6 +149,7 @@ def _rows_with_limit(document: RunDocument) -> list[str]:
     return [row.what for row in account.rows if row.limit is not None]
 
 
+@pytest.mark.thorough
 def test_a_real_program_leaves_its_operations_by_line(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     script = tmp_path / "net.py"

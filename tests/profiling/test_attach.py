@@ -86,6 +86,7 @@ def document_in(folder: Path) -> RunDocument:
     return read_run(next(folder.glob("reports/*")))
 
 
+@pytest.mark.thorough
 @needs_py_spy
 def test_a_running_program_with_its_children_is_a_run_like_any_other_also_after_ctrl_c(
     server: Running,
@@ -183,6 +184,7 @@ def test_a_program_of_machine_code_below_a_shell_is_looked_at(tmp_path: Path) ->
     assert f"Process {shell} is sh and only waits for its child" in " ".join(spoken_lines(document.notes))
 
 
+@pytest.mark.thorough
 @needs_py_spy
 def test_a_killed_profkit_leaves_the_program_as_it_was(server: Running) -> None:
     looking = server.profkit("--seconds", "30")
@@ -252,6 +254,7 @@ def test_what_has_ended_and_waits_for_its_parent_cannot_be_looked_at(tmp_path: P
     assert (said.code, f"process {pid} has ended" in said.err) == (2, True)
 
 
+@pytest.mark.thorough
 @needs_py_spy
 def test_a_python_that_ends_meanwhile_does_not_go_on_though_nobody_asked_how_it_ended(tmp_path: Path) -> None:
     with unreaped(sys.executable, "-c", COUNTS.format(seconds=8)) as pid:
@@ -261,6 +264,7 @@ def test_a_python_that_ends_meanwhile_does_not_go_on_though_nobody_asked_how_it_
     assert any("until it ended" in note for note in spoken_lines(document_in(tmp_path).notes))
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 def test_a_program_of_machine_code_that_ends_meanwhile_is_a_run(tmp_path: Path) -> None:
     with unreaped("sh", "-c", "ulimit -t 2; while :; do :; done") as pid:
@@ -269,6 +273,7 @@ def test_a_program_of_machine_code_that_ends_meanwhile_is_a_run(tmp_path: Path) 
     assert any("until it ended" in note for note in spoken_lines(document_in(tmp_path).notes))
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 @pytest.mark.parametrize(
     ("words", "what"),

@@ -106,6 +106,7 @@ def test_peaks_are_measured_only_where_something_is_held_against_them():
     assert needs_peaks(replace(nothing, timings=(declared,)))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
 def test_a_simulation_that_the_budget_ended_tells_no_total(tmp_path):
     """The program's beginning would pass for all of it, and its instructions for exact ones."""
@@ -212,6 +213,7 @@ def test_the_time_beside_a_region_and_in_it_is_the_whole(tmp_path: Path) -> None
     assert "outside the region" in said.out
 
 
+@pytest.mark.thorough
 def test_the_first_answer_waits_for_one_process_and_the_time_is_that_of_all(tmp_path: Path) -> None:
     """Of the main job it came after 21 s: three processes began with `import torch`, 5 s each."""
     (tmp_path / "entered.py").write_text(ENTERED.replace("time.sleep(0.02)", "sum(range(1_000_000))"))

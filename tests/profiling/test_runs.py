@@ -18,6 +18,7 @@ IN_SHELL = ("sh", "-c", "echo cannot open the data; exit 7")  # where valgrind c
 PASSES = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PASSES)
 def test_a_failing_workload_is_exit_code_4_in_every_pass_unless_it_may_fail_so(
     tmp_path: Path, name: str

@@ -123,6 +123,7 @@ RECORDED = sorted(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.name)
 def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: Path) -> None:
     document = examine.summarize_report(file)

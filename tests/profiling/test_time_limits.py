@@ -85,6 +85,7 @@ def test_a_pass_that_never_ends_is_killed_and_the_page_says_what_would_give_it_m
     assert (memory.fix or "").startswith("--timeout ")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     sys.version_info >= (3, 13), reason="the module has another name, and tracemalloc no such fault"
 )

@@ -66,6 +66,7 @@ def is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod, ast.Mult))
 
 
+@pytest.mark.thorough
 def test_each_fact_has_the_values_of_its_sentence() -> None:
     lacking = []
     for place, code, numbers, names in made_facts():

@@ -54,6 +54,7 @@ def large(rows: int, cell: int) -> str:
     return markdown.render(replace(view, blocks=(*view.blocks, *more)), STEP_SUMMARY)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rows", "cell"), [(2000, 400), (40, 40_000), (3, 1_000_000), (30_000, 3)])
 def test_a_summary_is_cut_to_what_github_shows_and_says_so(rows: int, cell: int) -> None:
     text = large(rows, cell)

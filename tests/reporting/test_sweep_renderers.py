@@ -196,6 +196,7 @@ def test_a_report_that_cannot_be_made_costs_no_sweep(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_a_page_of_ten_thousand_cases_stays_small() -> None:
     document = sweeps.many(10_000)
     made = html(document)

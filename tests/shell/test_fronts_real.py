@@ -43,6 +43,7 @@ def test_perf_leaves_a_report_that_profkit_reads_and_the_workload_got_its_words(
     assert json.loads(read.stdout)["profiles"]
 
 
+@pytest.mark.thorough
 @pytest.mark.valgrind
 def test_analyze_leaves_the_report_and_a_judged_run_beside_it(tmp_path: Path) -> None:
     done = call("analyze_multibackend.sh", "cpu", "out.data", *BUSY, cwd=tmp_path)

@@ -103,6 +103,7 @@ def check_flop(run: Callable[[], object], *, equal: bool = True) -> None:
         assert work.flop == flop if equal else 0 < work.flop <= flop, name
 
 
+@pytest.mark.thorough
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_products_have_the_flop_that_torch_counts(data: st.DataObject) -> None:
@@ -190,6 +191,7 @@ def check_bytes(run: Callable[[], object], name: str) -> None:
         assert work.bytes == moved, (name, work.bytes, moved)
 
 
+@pytest.mark.thorough
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_element_by_element_every_tensor_moves_once_in_its_own_type(data: st.DataObject) -> None:

@@ -42,6 +42,7 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_the_first_answer_is_that_of_the_expert_and_the_account_of_a_step_adds_up(name: str) -> None:
     """One test, since it takes long to read a trace."""

@@ -22,6 +22,7 @@ from tests.spoken import spoken_lines
 RECORDED = ROOT / "tests" / "data" / "cuda" / "nsys" / "operations.sqlite"
 
 
+@pytest.mark.thorough
 def test_nsys_traces_once_for_times_and_once_beside_the_sampled_stacks(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,6 +41,7 @@ def test_nsys_traces_once_for_times_and_once_beside_the_sampled_stacks(
     assert timing.name == "timing"
 
 
+@pytest.mark.thorough
 def test_without_a_working_nsys_stacks_are_sampled_alone(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +158,7 @@ def tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "triton.tried"
 
 
+@pytest.mark.thorough
 def test_the_first_pass_tunes_and_the_others_read_what_it_chose(machine: Machine, tried: Path) -> None:
     run = machine.profile(TUNED.format(key=8), depth="gate")
     assert run.state == "complete"

@@ -32,6 +32,7 @@ def of(document: RunDocument, name: str) -> list[PassResult]:
     return [result for result in document.passes if result.name == name]
 
 
+@pytest.mark.thorough
 def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Machine) -> None:
     run = machine.profile()
     assert [result.name for result in run.passes] == [
@@ -54,6 +55,7 @@ def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Mach
     assert any(v.scope.kind == "kernel" for v in run.verdicts)
 
 
+@pytest.mark.thorough
 def test_at_depth_gate_one_process_runs_under_each_tool_and_the_plan_names_the_kernels(
     machine: Machine,
 ) -> None:
@@ -79,6 +81,7 @@ def test_at_depth_gate_one_process_runs_under_each_tool_and_the_plan_names_the_k
 # ---------------------------------------------------------------- what goes wrong
 
 
+@pytest.mark.thorough
 def test_an_nsys_that_leaves_no_report_is_followed_by_torchs_profiler(machine: Machine) -> None:
     assert probe_nsys(trial=False).works  # then it fails
     machine.tools(nsys={"report": False, "text": "Generated:\n    No reports were generated."})
@@ -109,6 +112,7 @@ def test_a_workload_that_fails_by_itself_is_its_own_fault_and_nothing_is_profile
 # ---------------------------------------------------------------- the second try
 
 
+@pytest.mark.thorough
 def test_a_set_that_is_too_much_for_this_machine_is_followed_by_the_smallest(machine: Machine) -> None:
     machine.tools(ncu={"fails": "smsp__sass", "text": "==ERROR== Failed to find metric smsp__sass_no.sum"})
     run = machine.profile(passes=("timing", "trace", "counters"))

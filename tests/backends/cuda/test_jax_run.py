@@ -93,6 +93,7 @@ def test_where_jax_profiler_is_the_programs_own_nsys_traces_and_it_is_said(
     assert [one.name for one in run.passes] == ["timing", "trace", "trace", "counters"]
 
 
+@pytest.mark.thorough
 def test_ranges_that_nsys_cannot_import_are_left_out_in_one_more_trace(
     machine: Machine, jax: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_jax_program_that_ncu_makes_crash_is_counted_with_one_compilation_at_a
     assert [result.state for result in other.passes if result.name == "counters"] == ["failed"]
 
 
+@pytest.mark.thorough
 def test_a_program_without_jax_or_without_graphs_is_told_nothing(
     machine: Machine, jax: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ DEVELOPER = "Developer mode is disabled"
 MISSING = "Export failed: Document Missing Template Error"
 
 
+@pytest.mark.thorough
 def test_a_run_traces_the_marked_region_and_names_what_is_absent(mac_run: MakeRun) -> None:
     run = mac_run(passes="timing,trace", every_table=True)
     assert run.document.state == "complete"
@@ -48,6 +49,7 @@ def test_a_run_traces_the_marked_region_and_names_what_is_absent(mac_run: MakeRu
     assert run.of("trace").artifacts[:2] == ("artifacts/trace.trace", "artifacts/trace.xctrace")
 
 
+@pytest.mark.thorough
 def test_the_counters_have_a_recording_of_their_own_and_join_the_trace(mac_run: MakeRun) -> None:
     run = mac_run({"counters": True}, passes="trace,counters")
     trace, counters = run.xctrace.calls("record")

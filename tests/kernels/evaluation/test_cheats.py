@@ -55,5 +55,6 @@ def test_an_honest_kernel_passes_whatever_it_patches_in_its_own_process(
     assert result.verified >= 3
 
 
+@pytest.mark.thorough
 def test_every_cheat_of_the_file_is_tried() -> None:
     assert len(KERNELS) == (FILES / "cheats.py").read_text().count("@kernel(") >= 17

@@ -144,6 +144,7 @@ def test_an_idle_device_is_told_from_one_that_works_and_one_late_judge_changes_n
     assert probe_of(*[1.0] * 10).recover()
 
 
+@pytest.mark.thorough
 def test_a_kernel_whose_results_cannot_be_read_is_not_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from profkit.kernels.evaluation.worker.server import _describe_error
 from tests.spoken import spoken
 
 
+@pytest.mark.thorough
 def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Path) -> None:
     with evaluator_of(
         "crashes.py", tmp_path, timeout=1.0, operations=("ceil",), correctness_only=True
@@ -44,6 +45,7 @@ def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Pat
     assert "has no kernel for ceil.default" in spoken(found["ceil"].reason)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(torch.cuda.is_available(), reason="Triton has its GPU")
 def test_a_kernel_of_triton_without_a_gpu_is_not_run_and_what_only_looks_like_one_is_tested(
     tmp_path: Path,

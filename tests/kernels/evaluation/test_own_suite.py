@@ -60,6 +60,7 @@ def abs_kernel_impl(x):
 """
 
 
+@pytest.mark.thorough
 def test_tests_of_ones_own_are_judged_and_no_kernel_reads_or_changes_them(tmp_path: Path) -> None:
     (tmp_path / "my_tests.py").write_text(TESTS)
     (tmp_path / "mine.py").write_text(KERNELS)
@@ -114,6 +115,7 @@ SUITE = [
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("option", ["--kernels", "one file"])
 def test_a_folder_or_a_file_has_a_kernel_for_every_overload_in_each_layout(
     tmp_path: Path, option: str

@@ -80,11 +80,13 @@ def test_an_argument_at_another_address_is_no_copy_of_it(evaluator: Evaluator) -
     assert (result.status, result.fault) == ("incorrect", "aliasing")
 
 
+@pytest.mark.thorough
 def test_a_wrong_answer_costs_its_own_test_and_not_the_next_one(evaluator: Evaluator) -> None:
     assert judge_operation(evaluator, "log.default").status == "crashed"
     assert judge_operation(evaluator, "tanh.default").status == "passed"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operation", ["sqrt.default", "erf.default"], ids=["session", "group"])
 def test_a_process_in_another_session_or_group_stands_still_between_calls_and_ends_with_its_kernel(
     evaluator: Evaluator, operation: str
@@ -99,6 +101,7 @@ def test_a_process_in_another_session_or_group_stands_still_between_calls_and_en
     assert processes_elsewhere() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("operation", "counts"), [("tanh.default", False), ("sqrt.default", True)])
 def test_what_computes_elsewhere_counts_until_it_stands_still(
     evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch, operation: str, counts: bool
@@ -118,6 +121,7 @@ def test_what_computes_elsewhere_counts_until_it_stands_still(
     evaluator._candidate.kill()
 
 
+@pytest.mark.thorough
 def test_who_changes_how_a_thread_of_the_baseline_is_scheduled_is_found(evaluator: Evaluator) -> None:
     assert evaluator._baseline is not None
     evaluator._baseline.load("tanh.default")

@@ -64,6 +64,7 @@ def test_a_kernel_is_right_where_rows_are_no_multiples_of_a_pack(operation: str,
         assert _share(_problem(operation, direction, dtype, (3, 7, 5))) < 0.7
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("on_cpu")
 @pytest.mark.parametrize("direction", BOTH)
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -75,6 +76,7 @@ def test_a_kernel_is_right_where_a_warp_holds_a_row_and_where_blocks_walk(
     assert _share(_problem(operation, direction, "bfloat16", (3, 41, 100))) < 0.7  # packs of 8 bytes
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("on_cpu")
 @pytest.mark.parametrize("direction", BOTH)
 @pytest.mark.parametrize("operation", ["LayerNorm", "CrossEntropy"])

@@ -172,6 +172,7 @@ compiled(rows._layer_norm_backward, 4, "i32", STEP=16, BLOCK=128, ROWS=16, AHEAD
 """
 
 
+@pytest.mark.thorough
 def test_the_kernels_with_loops_compile_for_a_hopper_and_for_more_than_two_to_the_31_elements() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _COMPILED],

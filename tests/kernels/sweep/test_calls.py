@@ -43,6 +43,7 @@ KEYS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("in_process")
 def test_the_benchmark_as_one_call_gives_the_records_that_it_writes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -40,6 +40,7 @@ def misbehaving(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_every_case_is_settled_though_implementations_crash_and_lie(
     tmp_path: Path, misbehaving: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_an_answer_that_is_none_or_of_another_case_is_a_crash() -> None:
         assert spoken(result.reason).startswith("its process ")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("in_process")
 def test_a_sweep_goes_on_where_it_was_and_measures_nothing_twice(tmp_path: Path) -> None:
     request = request_for(tmp_path / "out", "PyTorch")
@@ -154,6 +156,7 @@ def test_a_journal_that_says_what_no_sweep_does_is_refused(
         read_request(tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "profkit", "sweep", "--device", "cpu", "--operations", "GELU,Swish"]
     argv += ["--batch", "2,4,8", "--sequence", "64", "--dimension", "8,16,32"]

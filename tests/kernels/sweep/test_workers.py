@@ -115,6 +115,7 @@ def _busy_sweep(folder: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.thorough
 def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +171,7 @@ def small_files() -> Iterator[None]:
     signal.signal(signal.SIGXFSZ, ignored)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("in_process", "small_files")
 def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_path: Path) -> None:
     """A limit on the size of files refuses writes in the middle of a line, as a full disk does."""

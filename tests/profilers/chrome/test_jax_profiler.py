@@ -265,6 +265,7 @@ def test_an_event_of_any_form_is_no_end_of_the_reading(tmp_path: Path, event: ob
     assert "good" in {one.kernel.name for one in trace.kernels}
 
 
+@pytest.mark.thorough
 def test_an_archive_that_unpacks_without_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.json.gz"
     beginning = json.dumps({"traceEvents": [DEVICE]})[:-2]

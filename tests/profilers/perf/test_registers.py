@@ -48,6 +48,7 @@ def seen(name: str, folder: Path, *, fixed: bool) -> tuple[RegisterFact, ...]:
     return seen_in_registers(program, found)
 
 
+@pytest.mark.thorough
 @needs_a_compiler
 @pytest.mark.parametrize("kind", ["denormal", "divisor", "contended", "beside", "record"])
 def test_a_fault_is_seen_in_registers_and_not_where_it_was_mended(kind: str, tmp_path: Path) -> None:

@@ -292,6 +292,7 @@ def test_a_file_cut_off_at_any_byte_gives_no_value_that_the_whole_file_does_not_
         assert {c.name: c.value for c in counters}.items() <= values.items(), end
 
 
+@pytest.mark.thorough
 def test_memory_does_not_grow_with_the_length_of_an_interval_file(tmp_path):
     peaks = []
     for seconds in (200, 2500, 10_000):  # the first for whatever is loaded once

@@ -243,6 +243,7 @@ def run_below_perf(tmp_path: Path) -> Callable[[str], SampledTime]:
     return run
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 def test_a_program_that_sleeps_and_computes_has_both_with_their_shares(
     run_below_perf: Callable[[str], SampledTime], tmp_path: Path
@@ -258,6 +259,7 @@ def test_a_program_that_sleeps_and_computes_has_both_with_their_shares(
     assert sleeps.main_wall / (sleeps.main_wall + computing) == pytest.approx(slept / (slept + 0.4), abs=0.1)
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 def test_a_thread_for_which_nobody_waits_is_not_what_the_program_waits_for(
     run_below_perf: Callable[[str], SampledTime],

@@ -34,6 +34,7 @@ def seen(name: str, folder: Path, *, fixed: bool) -> tuple[RegisterFact, ...]:
     return seen_in_calls(program, read_watched(watched_file(looks)))
 
 
+@pytest.mark.thorough
 @needs_a_compiler
 @pytest.mark.parametrize(("kind", "number"), [("argument", 17), ("exponent", 6), ("names", 7)])
 def test_calls_show_what_stays_the_same_and_not_what_differs(kind: str, number: int, tmp_path: Path) -> None:

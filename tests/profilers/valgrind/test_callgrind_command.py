@@ -66,6 +66,7 @@ def test_valgrind_works_here_and_says_its_version() -> None:
     assert int(ability.version.split(".")[0]) >= 3
 
 
+@pytest.mark.thorough
 @pytest.mark.valgrind
 def test_a_whole_program_with_a_child_leaves_a_file_each(tmp_path: Path) -> None:
     out = tmp_path / "100%"

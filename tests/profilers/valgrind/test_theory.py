@@ -97,6 +97,7 @@ def mix(recorded: tuple[Path, Path]) -> InstructionMix:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kernel", "read", "missed_writes", "written_back"),
     [

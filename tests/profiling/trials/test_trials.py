@@ -155,6 +155,7 @@ def test_a_change_that_does_not_reach_the_program_was_not_tried(tmp_path: Path) 
     assert (told.state, told.reason) == ("without-hold", Fact("trial-not-reached"))
 
 
+@pytest.mark.thorough
 def test_output_that_is_flushed_by_line_is_kept_whole(tmp_path: Path) -> None:
     source = "for i in range(50_000):\n    print(i, flush=True)\n"
     told = trial(tmp_path, source, "output")
@@ -331,6 +332,7 @@ def test_a_run_that_nobody_asked_for_is_ended_once_it_is_clearly_no_faster(tmp_p
     assert time.monotonic() - begin < 30
 
 
+@pytest.mark.thorough
 def test_a_run_shows_what_was_tried_and_keeps_its_log(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW.replace("range(100)", "range(500)"))
     line = ("profile", "--passes", "timing,stacks,try", "--quiet", "--", sys.executable, "slow.py")
@@ -343,6 +345,7 @@ def test_a_run_shows_what_was_tried_and_keeps_its_log(tmp_path: Path) -> None:
     assert (next((tmp_path / "reports").iterdir()) / run["passes"][-1]["log"]).exists()
 
 
+@pytest.mark.thorough
 def test_nothing_is_tried_where_it_was_not_asked_for(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW.replace("range(100)", "range(600)"))
     line = ("profile", "--depth", "quick", "--quiet", "--", sys.executable, "slow.py")

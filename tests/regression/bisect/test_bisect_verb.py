@@ -65,6 +65,7 @@ def state_in(folder: Path) -> Any:
     return document
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_the_slow_one_of_twelve_commits_is_found_beside_one_that_does_not_run(tmp_path: Path) -> None:
     commits = row(tmp_path / "re po", [FAST] * 8 + [SLOW] * 5, broken=(6,))
@@ -90,6 +91,7 @@ def test_the_slow_one_of_twelve_commits_is_found_beside_one_that_does_not_run(tm
     assert git(tmp_path / "re po", "worktree", "list").count("\n") == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_two_commits_that_made_it_slower_are_both_named(tmp_path: Path) -> None:
     commits = row(tmp_path / "repo", [0.04, 0.04, 0.08, 0.08, 0.16, 0.16])
@@ -109,6 +111,7 @@ def test_an_end_that_does_not_run_is_the_users(tmp_path: Path) -> None:
     assert (said.code, "SyntaxError" in said.err) == (4, True)
 
 
+@pytest.mark.thorough
 def test_a_commit_whose_program_never_ends_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +152,7 @@ def test_ends_between_which_there_is_no_way_are_refused_with_a_line_that_helps(t
     assert "is in no git repository" in bisect(outside, "a", "b").err
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_a_commit_whose_setup_fails_is_skipped_and_the_others_run_what_was_built(tmp_path: Path) -> None:
     folder = begin(tmp_path / "repo")

@@ -50,6 +50,7 @@ def whole(path: Path) -> list[int]:
     return [int(run.id, 16) for run in runs]
 
 
+@pytest.mark.thorough
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     """Four processes make the file and add to it at once."""
     path = tmp_path / "reports" / "history.sqlite"
@@ -60,6 +61,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     assert not [name for name in os.listdir(path.parent) if name.startswith(".")]
 
 
+@pytest.mark.thorough
 def test_a_writer_that_is_killed_costs_no_run_that_it_said_was_stored(tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     rng = random.Random(3)

@@ -123,6 +123,7 @@ def test_instructions_that_the_pairs_alone_counted_decide_the_night(
     assert any("memory.python_peak was not measured: its pass, tracemalloc" in n for n in notes_of(workload))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path, in_turn: InTurn) -> None:
     """Fewer instructions: what fails a night is counted twice, which takes as long again and is shown above."""

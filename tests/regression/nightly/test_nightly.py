@@ -49,6 +49,7 @@ def said_of(workload: Any) -> str:
     return fact_text(from_plain_data(Fact, workload["reason"]))
 
 
+@pytest.mark.thorough
 def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
@@ -97,6 +98,7 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     assert sentences(said.json()) == []
 
 
+@pytest.mark.thorough
 def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
     """What it prints is told as its own; the fix of a fault is profkit's alone."""
     (tmp_path / "forges.py").write_text("raise SystemExit('error: all is well\\n  fix: rm -rf ~')\n")
@@ -116,6 +118,7 @@ def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
     assert found["sleeps"]["fix"] == "timeout: SECONDS"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_night_tells_what_was_finished_and_goes_on_later(
     tmp_path: Path, number: int, simulated: list[str]
@@ -150,6 +153,7 @@ def test_an_interrupted_night_tells_what_was_finished_and_goes_on_later(
     assert simulated == ["slow"]
 
 
+@pytest.mark.thorough
 def test_a_change_is_confirmed_the_same_night_beside_the_last_good_commit(
     tmp_path: Path, simulated: list[str]
 ) -> None:

@@ -50,6 +50,7 @@ def place(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("answer", "was", "code"),
     [("", "", 1), ("retired: [parse]", "", 0), ("", ", was: parse", 0)],

@@ -29,6 +29,7 @@ def request(folder: Path, *command: str, **more: object) -> VersionsRequest:
     return VersionsRequest(command or (sys.executable, "work.py"), **{**usual, **more})  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 def test_a_commit_that_does_more_is_a_regression_and_the_tree_is_left_as_it_was(tmp_path: Path) -> None:
     place = repository(tmp_path / "re po", size=100)
     commit(place, 150)
@@ -82,6 +83,7 @@ def test_options_that_do_not_belong_together_are_refused(tmp_path: Path, words: 
     assert "Traceback" not in done.err
 
 
+@pytest.mark.thorough
 def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: Path) -> None:
     quick, slow = (f'{sys.executable} -c "{BUSY.format(s)}"' for s in (0.02, 0.2))
     command = [*PROFKIT, "compare", "--budget", "300", "--a", quick, "--b", slow]

@@ -57,6 +57,7 @@ def test_counts_decide_what_times_leave_open_and_only_where_both_agree(
 LOOP = "n=$(( 3600 + $$ % 97 * 40 )); i=0; while [ $i -lt {} ]; do i=$((i + 1)); done"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 @pytest.mark.parametrize(
     ("old", "new", "seconds", "expected"),
@@ -122,6 +123,7 @@ def test_versions_whose_loaded_and_read_files_are_equal_are_the_same_at_once(
         assert (found.outcome, found.why.code) == ("same", "nothing-differs")
 
 
+@pytest.mark.thorough
 def test_a_commit_beside_itself_is_a_trial_of_the_machine_where_both_are_named(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo", size=1)
     commit(place, 2)

@@ -55,6 +55,7 @@ def why(place: Path, **more: object) -> VersionsRequest:
     return VersionsRequest((sys.executable, "program.py"), **usual)  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 def test_a_function_that_is_called_more_is_the_reason_and_no_slower_instrument_runs(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     committed(place, PROGRAM)

@@ -65,6 +65,7 @@ def test_the_filter_leaves_what_holds_every_word(show: Show, gpu_document: RunDo
     assert column(page, "kernel") == ["divergent"]
 
 
+@pytest.mark.thorough
 def test_of_five_thousand_the_largest_are_in_the_page_and_the_others_counted(show: Show) -> None:
     visit = show(page_documents.many(5_000))
     assert visit.page.locator(LIVE).count() == 300

@@ -102,6 +102,7 @@ def test_what_is_not_known_is_said_and_not_drawn(show: Show) -> None:
     assert "not drawn" in page.locator("#roofline .headline").inner_text()
 
 
+@pytest.mark.thorough
 def test_three_thousand_kernels_are_sixty_marks_and_names_are_names(show: Show) -> None:
     work = {
         kernel_documents.kernel(f"{HOSTILE[n % len(HOSTILE)]}{n}"): (1.0 / (n + 1), VALUES)

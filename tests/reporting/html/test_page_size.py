@@ -31,6 +31,7 @@ def drawn(page: str) -> Any:
     return json.loads(found[1])[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("labels", "width"), [(100, 60), (1000, 100), (5000, 200), (5000, 600)])
 def test_a_page_of_a_thousand_kernels_and_five_thousand_marks_is_below_500_kb(
     labels: int, width: int
@@ -40,6 +41,7 @@ def test_a_page_of_a_thousand_kernels_and_five_thousand_marks_is_below_500_kb(
     assert "kernel-table" in page
 
 
+@pytest.mark.thorough
 def test_the_largest_page_that_can_be_made_is_below_500_kb_and_opens_within_a_second(show: Show) -> None:
     visit = show(largest(), Extras(stacks=deep_stacks()))
     assert visit.path.stat().st_size <= MAX_BYTES
@@ -51,6 +53,7 @@ def test_the_largest_page_that_can_be_made_is_below_500_kb_and_opens_within_a_se
     assert problems(visit.path.read_text()) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 def test_the_largest_page_is_not_hard_to_see_hear_or_reach(show: Show, width: int, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
@@ -63,6 +66,7 @@ def test_the_largest_page_is_not_hard_to_see_hear_or_reach(show: Show, width: in
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.thorough
 def test_what_a_page_leaves_out_is_counted_and_the_line_that_shows_it_is_named() -> None:
     run = kernels_and_marks(labels=5000, width=200)
     assert run.trace is not None
@@ -78,6 +82,7 @@ def test_what_a_page_leaves_out_is_counted_and_the_line_that_shows_it_is_named()
     assert "profkit report RUN --format json" in page
 
 
+@pytest.mark.thorough
 def test_marks_that_are_merged_for_a_small_page_keep_their_number_and_their_time() -> None:
     run = kernels_and_marks(labels=1000, width=200)
     made = run.trace.timeline if run.trace is not None else None

@@ -86,6 +86,7 @@ def test_a_fault_of_the_page_is_told_and_leaves_the_former_one(
     assert (tmp_path / "report.html").read_text() == "the former one"
 
 
+@pytest.mark.thorough
 def test_the_wheel_holds_what_a_page_is_made_of(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
     copy = tmp_path / "source"

@@ -262,6 +262,7 @@ def run_limited(kind: str, out: Path, longest: float | None) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("longest", [0.3, None])
 def test_the_beginning_is_seen_and_that_is_said_while_the_program_runs_to_its_end(
     tmp_path: Path, longest: float | None

@@ -202,6 +202,7 @@ def test_the_run_whose_stacks_are_sampled_has_windows_where_jax_computes_on_the_
     assert len(list(tmp_path.glob("stacks.xla.*-1.json.gz"))) == (backend == "cpu")
 
 
+@pytest.mark.thorough
 def test_windows_on_a_processor_grow_while_they_are_quickly_written_and_end(tmp_path: Path) -> None:
     code = ON_CPU.format(backend="cpu", out=tmp_path / "stacks.jsonl", seconds=0).replace(
         "time.sleep(0)", "begin = time.time()\nwhile time.time() < begin + 3: pass"

@@ -80,6 +80,7 @@ def line_of(name: str) -> int:
     return next(number for number, text in enumerate(texts, 1) if text.endswith(f"# {name}"))
 
 
+@pytest.mark.thorough
 def test_a_call_of_torch_has_the_line_of_the_program_that_made_it(
     lines: OperationLines, traced: Traced
 ) -> None:
@@ -233,6 +234,7 @@ def checks_of(tmp_path: Path) -> list[list[object]]:
     return found
 
 
+@pytest.mark.thorough
 def test_a_compiler_that_looks_for_nan_while_it_traces_is_no_switch_of_the_program(
     traced: Traced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,7 @@ def test_lines_that_look_alike_stay_as_they_are() -> None:
     assert changed == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 @pytest.mark.parametrize(
     "unit", ["key ", "key=", "token=x(", "auth token=a ", "-----BEGIN ", "--token ", "eyJ"]

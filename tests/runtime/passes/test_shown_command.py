@@ -151,6 +151,7 @@ def test_names_that_compilers_make_are_no_tokens() -> None:
     assert not looks_random("3f786850e387550fdab836ed7e6dc881de23001b")
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 @pytest.mark.parametrize(
     "unit",

@@ -59,6 +59,7 @@ def burn(seconds):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_the_function_of_a_pool_is_found_and_no_warning_of_python_appears(
     tmp_path: Path, method: str
@@ -77,6 +78,7 @@ if __name__ == "__main__":
     assert functions.hotspots[0].callers[0].function == "mapstar"
 
 
+@pytest.mark.thorough
 def test_workers_of_two_runs_of_a_program_are_not_twice_as_many(tmp_path: Path) -> None:
     code = f"""{BURN}
 import multiprocessing
@@ -200,6 +202,7 @@ def test_a_process_that_is_killed_or_leaves_python_keeps_what_was_written(tmp_pa
     assert "ended without Python's exit" in spoken_lines(report.warnings)[0]
 
 
+@pytest.mark.thorough
 def test_what_follows_a_long_call_of_c_has_its_share_and_no_more(tmp_path: Path) -> None:
     code = """
 import json, sys, time
@@ -291,6 +294,7 @@ open("turns", "w").write(repr((names, [after[one] for one in changed], turn(0)))
     assert (names, turns) == (["profkit-sampler"], [waits.SLICE])
 
 
+@pytest.mark.thorough
 def test_a_sample_shows_where_the_program_was_when_it_gave_the_lock_away(tmp_path: Path) -> None:
     """Even where the program has the lock within the sample, and goes on to a call that keeps it for long."""
     code = """
@@ -438,6 +442,7 @@ outside()
     assert not [line for line in report.sampled.lines if "profkit" in (line.file or "")]
 
 
+@pytest.mark.thorough
 def test_the_collectors_time_is_that_of_the_line_that_makes_the_objects(tmp_path: Path) -> None:
     report = sampled(
         tmp_path,
@@ -517,6 +522,7 @@ def work():
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads have clocks of their own on Linux")
 def test_a_line_that_gives_the_lock_away_for_a_moment_again_and_again_is_told_from_one_that_works_without_it(
     tmp_path: Path,
@@ -568,6 +574,7 @@ def together(*calls):
 """
 
 
+@pytest.mark.thorough
 def test_lines_of_threads_that_compute_with_and_without_the_lock_have_their_shares(tmp_path: Path) -> None:
     code = TURNS + "together(*[(task,)] * 3)\njson.dump(spent, open('truth', 'w'))"
     lines = sampled(tmp_path, code).sampled.lines  # type: ignore[union-attr]
@@ -578,6 +585,7 @@ def test_lines_of_threads_that_compute_with_and_without_the_lock_have_their_shar
     assert abs(share - spent[0] / sum(spent)) < 0.12, (share, spent)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads have clocks of their own on Linux")
 def test_a_run_says_that_threads_hand_the_lock_to_each_other_and_not_that_they_only_compete(
     tmp_path: Path,

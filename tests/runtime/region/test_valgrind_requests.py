@@ -78,6 +78,7 @@ def test_the_code_is_what_valgrinds_header_says() -> None:
 # ---------------------------------------------------------------- under valgrind
 
 
+@pytest.mark.thorough
 @pytest_valgrind
 def test_regions_count_apart_their_entries_add_up_and_what_lies_between_is_not_counted(
     tmp_path: Path,
@@ -107,6 +108,7 @@ def test_without_prepare_the_first_entry_is_cold_and_says_so(tmp_path: Path) -> 
     assert (report.facts["regions"], report.facts["entries"]) == ("copy", "1")
 
 
+@pytest.mark.thorough
 @pytest_valgrind
 def test_threads_count_inside_the_region_and_not_outside(tmp_path: Path) -> None:
     # A thread that waits for its turn looks every 5 ms, which misses too: the more often, the busier the machine is.
@@ -131,6 +133,7 @@ stop.set()
     assert 1.98 * LINES < count(report, "D1mr") < 3 * LINES
 
 
+@pytest.mark.thorough
 @pytest_valgrind
 def test_a_forked_child_counts_its_own_work_only(tmp_path: Path) -> None:
     script = """

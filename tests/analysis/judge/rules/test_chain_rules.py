@@ -81,6 +81,7 @@ with tempfile.TemporaryDirectory() as root:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("code", "line", "said"),
     [
@@ -103,6 +104,7 @@ def test_what_a_library_computes_again_from_the_same_arguments_is_said(
     assert found.gain.at_most > 0.3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "code",
     [
@@ -164,6 +166,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("code", "line"), [(BY_HAND, 10), (LOOKED_AT, 7), (BATCHES, None), (COMPLETED, None)]
 )
@@ -188,6 +191,7 @@ for n in range(2000):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("level", "line", "said"),
     [
@@ -228,6 +232,7 @@ for n in range(%s):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("index", "count", "statement", "said"),
     [
@@ -248,6 +253,7 @@ def test_statements_that_look_through_rows_are_told_from_those_that_find_one(
     assert ("slow-statements" in findings(tmp_path, DATABASE % (index, count, statement))) == said
 
 
+@pytest.mark.thorough
 def test_a_condition_for_which_no_index_is_used_is_named(tmp_path: Path) -> None:
     statement = "\"SELECT sum(weight) FROM parcel WHERE street LIKE '%9'\""
     found = findings(tmp_path, DATABASE % ("", 300, statement))
@@ -302,6 +308,7 @@ follow()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("code", "said"), [(ASKS, True), (READS, True), (SLEEPS, False), (COUNTS, False)])
 def test_a_loop_that_only_asks_another_thread_is_said_and_one_that_works_or_sleeps_is_not(
     tmp_path: Path, code: str, said: bool
@@ -567,6 +574,7 @@ for n in range(3000):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("code", "rule", "lines"),
     [
@@ -635,6 +643,7 @@ LOOKS_FOR_THE_END = TAKES.replace(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -716,6 +725,7 @@ ended.set()
 """
 
 
+@pytest.mark.thorough
 def test_threads_that_ask_an_empty_deque_cost_the_time_in_which_the_main_thread_could_not_run(
     tmp_path: Path,
 ) -> None:

@@ -149,6 +149,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("held", "count", "said"), [("manager.dict()", 6000, True), ("dict()", 2_000_000, False)]
 )
@@ -318,6 +319,7 @@ asyncio.run(main())
 GATHERED = "await asyncio.gather(*(login(n) for n in range(4)))"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rounds", "count", "line", "runs", "said"),
     [

@@ -236,6 +236,7 @@ def make(factor: int) -> Any:
     return inner
 
 
+@pytest.mark.thorough
 def test_functions_of_every_kind_do_the_same_in_another_process(tmp_path: Path) -> None:
     from profkit.kernels.evaluation.sources.functions import request_function
 
@@ -282,6 +283,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="kernels are evaluated on Linux")
 def test_a_script_evaluates_lambdas_and_objects_of_its_own_classes(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -382,6 +382,7 @@ in_other_memory()
 """
 
 
+@pytest.mark.thorough
 def test_forward_and_backward_are_in_the_trace_and_can_be_made_again(tmp_path: Path) -> None:
     from profkit.kernels.evaluation.sources.names import find_operator
     from profkit.kernels.evaluation.suites.suite import Selection
