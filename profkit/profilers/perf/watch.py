@@ -37,9 +37,8 @@ _XMM_AT, _FLOAT_BYTES = 160, 512
 # System calls that look a file up by its name, and the argument that holds it (x86-64).
 _BY_NAME = {
     **dict.fromkeys((2, 4, 6, 21), "rdi"),  # open, stat, lstat, access
-    **dict.fromkeys(
-        (257, 262, 269, 332, 437, 439), "rsi"
-    ),  # openat, newfstatat, faccessat, statx, openat2, ...
+    # openat, newfstatat, faccessat, statx, openat2, faccessat2
+    **dict.fromkeys((257, 262, 269, 332, 437, 439), "rsi"),
 }
 
 

@@ -11,8 +11,8 @@ from profkit.core.formatting import percent_text
 from profkit.core.types import CodeSpot, Insight, RegisterFact, RunDocument
 
 MIN_SECONDS = 0.1
-LEAST = 0.2  # of a place's samples, in what is called
-LONGEST_CALL, EACH = 5e-5, 10.0  # seconds of a processor for one such call, and calls for each file
+MIN_PART = 0.2  # of a place's samples, in what is called
+MAX_CALL_SECONDS, MIN_LOOKUPS = 5e-5, 10.0  # of a processor, for one such call; calls for each file
 NEAR = 3  # lines between an expression's parts
 _FILES = re.compile(
     r"(__GI_)?_*(libc_)?(fstatat|l?stat|statx|newfstatat|x?stat|f?access(at)?|open(at)?)(64)?(_nocancel|_time64)?"
@@ -56,8 +56,8 @@ def same_argument(document: RunDocument, spot: CodeSpot) -> Insight | None:
             name.removesuffix("f") if name.endswith("f") and name != "erf" else name for name in facts
         }
     )
-    fact = max(facts.values(), key=lambda one: _part(spot, one.name))
-    if part < LEAST:
+    fact = max(facts.values(), key=lambda fact: _part(spot, fact.name))
+    if part < MIN_PART:
         return None
     names = " and ".join(sorted(facts))
     return say(
@@ -65,7 +65,7 @@ def same_argument(document: RunDocument, spot: CodeSpot) -> Insight | None:
         "same-argument",
         f"{names} {'is' if len(facts) == 1 else 'are'} computed again and again for the same numbers",
         f"of {fact.of:,} calls of {fact.name} that were watched, one after the other, {fact.number:,} had different "
-        f"arguments; {percent_text(100 * min(1.0, part))} of this is in it",
+        f"arguments; {percent_text(100 * min(1.0, part))} of this time is in {fact.name}",
         spot.share * min(1.0, part),
         change=words("same-argument", "host"),
     )
@@ -75,7 +75,7 @@ def same_exponent(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return `pow` whose exponent was watched to be one small number each time."""
     fact = next(iter(_facts(document, spot, "exponent")), None)
     part = _part(spot, "pow")
-    if fact is None or part < LEAST:
+    if fact is None or part < MIN_PART:
         return None
     exponent = f"{fact.number / 2:g}"
     return say(
@@ -91,17 +91,19 @@ def same_exponent(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 def same_files(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a place that looks files up by their names, where looks saw the same names again."""
-    names = next((fact for one in document.sampled for fact in one.registers if fact.kind == "names"), None)
+    names = next(
+        (fact for sampled in document.sampled for fact in sampled.registers if fact.kind == "names"), None
+    )
     if names is None or spot.kind != "native" or spot.seconds < MIN_SECONDS:
         return None
     part = _in_files(spot)
-    natives = [one for one in document.hot_spots if one.kind == "native"]
-    if part < LEAST or spot is not max(natives, key=lambda one: one.share * _in_files(one)):
+    natives = [place for place in document.hot_spots if place.kind == "native"]
+    if part < MIN_PART or spot is not max(natives, key=lambda place: place.share * _in_files(place)):
         return None
     # Of many names few looks see the same one twice: as often as their squares are to twice the number of names.
     again = names.of - names.number
     files = max(names.number, names.of**2 / (2 * again)) if again else float("inf")
-    if spot.seconds * part < LONGEST_CALL * EACH * files:
+    if spot.seconds * part < MAX_CALL_SECONDS * MIN_LOOKUPS * files:
         return None
     return say(
         spot,

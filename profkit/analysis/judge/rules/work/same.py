@@ -19,10 +19,8 @@ from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity
 from profkit.core.types import CodeSpot, Construct, Insight, RunDocument
 
-READING, FACTORISING = (
-    50e-6,
-    100e-6,
-)  # seconds each time: what takes less is not about the file, or the matrix
+# Seconds each time: what takes less is not about the file, or the matrix.
+READING, FACTORISING = 50e-6, 100e-6
 MOSTLY = 0.5  # of a place's time
 THIN = 0.1  # of the matrix' elements: solving for more takes as long as factorising
 _FORMS = ("inv", "pinv", "cholesky", "qr", "eig", "eigh", "det", "expm", "lu_factor", "splu", "factorized")

@@ -109,9 +109,8 @@ class StackSampler:
     def __init__(self, out: str) -> None:
         self._out = out
         self._lock_wait = LockWait()
-        self._collector: list[
-            bool
-        ] = []  # for as long as we have switched the collector off: whether it was on
+        # For as long as we have switched the collector off: whether it was on.
+        self._collector: list[bool] = []
         self._generation: object = None
 
     def begin(self) -> None:
