@@ -411,8 +411,9 @@ def test_a_stack_has_the_lines_of_its_frames() -> None:
     enabled, was = list[bool](), gc.isenabled()
     try:
         begun = time.perf_counter()
-        rows = stack_rows.rows_after(0.01, threading.get_ident(), enabled)
-        assert (rows[-1][0].co_name, enabled, gc.isenabled()) == (outermost, [was], False)
+        results = list[object]()
+        rows = stack_rows.rows_after(time.sleep, (0.01,), results, threading.get_ident(), enabled)
+        assert (rows[-1][0].co_name, results, enabled, gc.isenabled()) == (outermost, [None], [was], False)
         assert time.perf_counter() - begun >= 0.01
     finally:
         (gc.enable if was else gc.disable)()

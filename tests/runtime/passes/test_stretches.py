@@ -14,7 +14,7 @@ def closed(*steps: tuple[float, int, str, int, float]) -> list[list[Any]]:
     for until, thread, kind, node, ran in steps:
         made.add(thread, node, kind, 0.01, 0.01 * ran)
         made.close(until)
-    return made.taken({})
+    return made.taken({}, waits.SystemCalls())
 
 
 def test_stretches_with_the_same_in_them_are_one_row() -> None:
@@ -30,15 +30,15 @@ def test_a_thread_that_was_not_there_for_a_while_has_two_rows() -> None:
         if there:
             made.add(0, 5, "lock", 0.01, 0.0)
         made.close(until)
-    assert [row[1:3] for row in made.taken({})] == [[0, 10_000], [20_000, 10_000]]
+    assert [row[1:3] for row in made.taken({}, waits.SystemCalls())] == [[0, 10_000], [20_000, 10_000]]
 
 
 def test_a_part_in_which_it_ran_is_apart_from_the_rest(monkeypatch: Any) -> None:
     made = Stretches()
-    monkeypatch.setattr(waits, "run_delay", lambda native: 0.004)
+    monkeypatch.setattr(waits, "run_delay", lambda native, calls: 0.004)
     made.add(0, 5, "", 0.01, 0.003)
     made.close(0.01)
-    assert [[row[3], row[5]] for row in made.taken({0: 77})] == [
+    assert [[row[3], row[5]] for row in made.taken({0: 77}, waits.SystemCalls())] == [
         ["run", 3000],
         ["rest", 3000],
         ["queue", 4000],
@@ -47,10 +47,10 @@ def test_a_part_in_which_it_ran_is_apart_from_the_rest(monkeypatch: Any) -> None
 
 def test_what_the_system_does_not_tell_is_not_said_to_be_a_wait_for_a_processor(monkeypatch: Any) -> None:
     made = Stretches()
-    monkeypatch.setattr(waits, "run_delay", lambda native: None)
+    monkeypatch.setattr(waits, "run_delay", lambda native, calls: None)
     made.add(0, 5, "", 0.01, 0.003)
     made.close(0.01)
-    assert [row[3] for row in made.taken({0: 77})] == ["run", "rest"]
+    assert [row[3] for row in made.taken({0: 77}, waits.SystemCalls())] == ["run", "rest"]
 
 
 def test_rows_are_bounded_between_two_writes() -> None:
@@ -58,4 +58,4 @@ def test_rows_are_bounded_between_two_writes() -> None:
     for number in range(3 * MAX_ROWS):
         made.add(0, number, "", 0.01, 0.01)
         made.close((number + 1) * 0.01)
-    assert len(made.taken({})) == MAX_ROWS
+    assert len(made.taken({}, waits.SystemCalls())) == MAX_ROWS

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
+    Call = Callable[..., Any]
+
 MAX_LINES = 500  # at which the collector ran
 # kind -> numbers of its calls: x86-64, and ARM of 64 bits
 _KINDS = {
@@ -39,32 +41,26 @@ _CALLS = {
 }
 
 
-def waits_for(native: int, process: str = "self") -> str:
+def waits_for(native: int, process: str = "self", calls: SystemCalls | None = None) -> str:
     """Return the kind of what a thread waits for now, by its number; empty where it runs or where that is not known.
 
-    `process`: the number of another process, whose memory we may read.
+    `process`: the number of another process, whose memory we may read. `calls` read the files with the interpreter's
+    lock held.
     """
     if not _CALLS:
         return ""
+    calls = calls or _CALLS_OF_PYTHON
     try:
-        words = _read(f"/proc/{process}/task/{native}/syscall").split()
+        words = calls.read(f"/proc/{process}/task/{native}/syscall").split()
         kind = _CALLS.get(int(words[0]), "")
         if kind == "file":
-            target = os.readlink(f"/proc/{process}/fd/{int(words[1], 16)}")
+            target = calls.target_of(f"/proc/{process}/fd/{int(words[1], 16)}")
             return {"pipe": "pipe", "socket": "network"}.get(target.partition(":")[0], kind)
         if kind == "input" and int(words[0]) in (23, 270) and int(words[1], 16) == 0:
             return "sleep"  # select of nothing
         return kind
     except (OSError, ValueError, IndexError):
         return ""
-
-
-def _read(path: str) -> str:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(descriptor, 256).decode("ascii", "replace")
-    finally:
-        os.close(descriptor)
 
 
 def block_signals() -> None:
@@ -99,14 +95,21 @@ def wake_in_time() -> None:
 _SET_SCHEDULING, SLICE = (314, 274), 100_000
 
 
-class SystemCalls:
-    """Two calls of the C library for this thread that Python does not have.
+READABLE = 256  # bytes of a small file of /proc
 
-    `ctypes`, which could make them, would take 10 ms to import; its compiled part takes half of one.
+
+class SystemCalls:
+    """Calls of the C library for this thread that Python does not have, or for which it gives its lock away.
+
+    A thread that reads a file of /proc in Python gives the lock away three times, and has it back at the end of what
+    the program does then, which may be a call of C that lasts for long: what is seen after it is the line that follows.
+    `ctypes`, which could make these calls, would take 10 ms to import; its compiled part takes half of one. Until
+    `begin`, and where that part is missing, they are Python's.
     """
 
     def __init__(self) -> None:
-        self._sleep: Callable[[int], object] | None = None
+        self._calls: Mapping[str, Callable[..., int]] = {}
+        self._buffer: Any = b""
 
     def begin(self) -> None:
         """Load what is called, and have Linux (from 6.12 on) run this thread soon after it wakes up: by short turns.
@@ -122,6 +125,12 @@ class SystemCalls:
             class Result(_ctypes._SimpleCData):  # type: ignore[type-arg]
                 _type_ = "i"
 
+            class Character(_ctypes._SimpleCData):  # type: ignore[type-arg]
+                _type_ = "c"
+
+            class Buffer(_ctypes.Array):  # type: ignore[type-arg]
+                _type_, _length_ = Character, READABLE
+
             class LibraryCall(_ctypes.CFuncPtr):
                 _flags_ = (
                     _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_PYTHONAPI
@@ -129,20 +138,58 @@ class SystemCalls:
                 _restype_ = Result
 
             library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]
-            self._sleep = LibraryCall(_ctypes.dlsym(library, "usleep"))
+            names = ("usleep", "syscall", "open", "read", "close", "readlink")
+            calls = {name: LibraryCall(_ctypes.dlsym(library, name)) for name in names}
+            self._buffer, self._calls = Buffer(), calls
             if os.sched_getscheduler(0) == os.SCHED_OTHER:
                 words = (48, 4), (os.SCHED_OTHER, 4), (0, 8), (os.getpriority(os.PRIO_PROCESS, 0), 4), (0, 4)
                 attributes = [size.to_bytes(width, sys.byteorder, signed=True) for size, width in words]
                 attributes += [size.to_bytes(8, sys.byteorder) for size in (SLICE, 0, 0)]
-                call = LibraryCall(_ctypes.dlsym(library, "syscall"))
-                call(_SET_SCHEDULING[_MACHINE], 0, b"".join(attributes), 0)
+                calls["syscall"](_SET_SCHEDULING[_MACHINE], 0, b"".join(attributes), 0)
         except (ImportError, OSError, AttributeError):
             pass
 
     def keep_lock(self, microseconds: int) -> None:
         """Sleep with the interpreter's lock held: a thread that works without it has our processor meanwhile."""
-        if self._sleep is not None:
-            self._sleep(microseconds)
+        if self._calls:
+            self._calls["usleep"](microseconds)
+
+    def open(self, path: str, flags: int) -> int:
+        """Open a file, and return its number; what is created may be read and written. Raises OSError."""
+        if not self._calls:
+            return os.open(path, flags, 0o666)
+        return _checked(self._calls["open"](os.fsencode(path), flags | os.O_CLOEXEC, 0o666), path)
+
+    def close(self, descriptor: int) -> None:
+        """Close a file."""
+        (self._calls["close"] if self._calls else os.close)(descriptor)
+
+    def read(self, path: str) -> str:
+        """Return the begin of a small file, at most `READABLE` bytes. Raises OSError."""
+        descriptor = self.open(path, os.O_RDONLY)
+        try:
+            if not self._calls:
+                return os.read(descriptor, READABLE).decode("ascii", "replace")
+            count = _checked(self._calls["read"](descriptor, self._buffer, READABLE), path)
+            return bytes(self._buffer)[:count].decode("ascii", "replace")
+        finally:
+            self.close(descriptor)
+
+    def target_of(self, path: str) -> str:
+        """Return what a link of /proc names, at most `READABLE` bytes. Raises OSError."""
+        if not self._calls:
+            return os.readlink(path)
+        count = _checked(self._calls["readlink"](os.fsencode(path), self._buffer, READABLE), path)
+        return os.fsdecode(bytes(self._buffer)[:count])
+
+
+def _checked(result: int, path: str) -> int:
+    if result < 0:  # why is not known: errno may be of another thread's call by now
+        raise OSError(0, "the system refused it", path)
+    return result
+
+
+_CALLS_OF_PYTHON = SystemCalls()
 
 
 def thread_clock(native: int) -> int | None:
@@ -221,16 +268,16 @@ class HeldLoop:
         # By stack: callbacks of MIN_CALLBACK_SECONDS or more, their seconds, and all in which something was ready.
         self.sums: dict[int, list[float]] = {}
 
-    def look(self, handle: Any, node: int, wall: float) -> None:
+    def look(self, handle: Any, node: int, wall: float, call: Call) -> None:
         """Count `wall` seconds since the last look; the thread is in the callback `handle` now, its stack is `node`.
 
-        This may give the interpreter's lock away.
+        `call` calls what gives the interpreter's lock away, with its arguments, and returns the result.
         """
         same = handle is not None and self._handle is not None and self._handle() is handle
         if not same:
             self.end()
             self._handle = sys.modules["_weakref"].ref(handle) if handle is not None else None
-        if handle is None or not _is_awaited(handle._loop):
+        if handle is None or not _is_awaited(handle._loop, call):
             return
         self.sums.setdefault(node, [0, 0.0, 0.0])[2] += wall
         if same:  # before the first look at it, others may have run
@@ -281,7 +328,7 @@ def callback_of(frame: FrameType | None) -> Any:
     return None
 
 
-def _is_awaited(loop: Any) -> bool:
+def _is_awaited(loop: Any, call: Call) -> bool:
     """Return whether another callback, a timer or a file is ready, and only the loop has no time for it."""
     try:
         ready, timers = loop._ready, loop._scheduled[:MAX_TIMERS]
@@ -289,18 +336,18 @@ def _is_awaited(loop: Any) -> bool:
             return True
         now = loop.time()
         return any(timer._when <= now and not timer._cancelled for timer in timers) or _has_ready_file(
-            loop._selector
+            loop._selector, call
         )
     except (AttributeError, IndexError, OSError, RuntimeError, ValueError):
         return False  # a loop of another kind, or one that went on meanwhile
 
 
-def _has_ready_file(selector: Any) -> bool:
+def _has_ready_file(selector: Any, call: Call) -> bool:
     files = sys.modules["select"].poll()
     for key in list(selector.get_map().values())[:MAX_FILES]:
         # selectors: EVENT_READ 1, EVENT_WRITE 2; poll: POLLIN 1, POLLOUT 4
         files.register(key.fd, (key.events & 1) | (key.events & 2) << 1)
-    return bool(files.poll(0))
+    return bool(call(files.poll, 0))
 
 
 # ------------------------------------------------------------ what each thread did when
@@ -378,11 +425,10 @@ class Stretches:
         self._now.clear()
         self._begun = now
 
-    def taken(self, natives: Mapping[int, int]) -> list[list[Any]]:
+    def taken(self, natives: Mapping[int, int], calls: SystemCalls) -> list[list[Any]]:
         """Return the rows since the last call: thread, begin and length in us, kind, stack, and us of the kind in it.
 
-        `natives` are the system's numbers of the threads. It is asked here, for all rows together: to read a file
-        gives the interpreter's lock away, and samples after that would be in step with the program's calls.
+        `natives` are the system's numbers of the threads. It is asked here, for all rows together.
         """
         rows, self._rows = self._rows, []
         self._last.clear()
@@ -391,7 +437,7 @@ class Stretches:
             if row[3] == UNKNOWN:
                 unknown[row[0]] = unknown.get(row[0], 0.0) + row[5] * 1e-6
         for thread, seconds in unknown.items():
-            queued = run_delay(natives[thread]) if thread in natives and seconds > 0 else None
+            queued = run_delay(natives[thread], calls) if thread in natives and seconds > 0 else None
             if queued is None:
                 continue
             share = min(1.0, max(0.0, queued - self._queued.get(thread, 0.0)) / seconds)
@@ -404,10 +450,9 @@ class Stretches:
         return [row for row in rows if row[5] > 0]
 
 
-def run_delay(native: int) -> float | None:
+def run_delay(native: int, calls: SystemCalls) -> float | None:
     """Return the seconds that a thread could have run without a processor; None if the system does not say."""
     try:
-        with open(f"/proc/self/task/{native}/schedstat", "rb", 0) as file:
-            return int(file.read(100).split()[1]) / 1e9
+        return int(calls.read(f"/proc/self/task/{native}/schedstat").split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return None

@@ -10,11 +10,10 @@ import gc
 import sys
 from _operator import attrgetter, not_
 from itertools import accumulate, chain, compress, repeat, starmap
-from time import sleep
 
 TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import CodeType, FrameType
 
     Row = tuple[CodeType, int]
@@ -35,15 +34,22 @@ def rows_of_thread(ident: int) -> list[Row]:
     return _rows(map(dict.get, starmap(sys._current_frames, ((),)), (ident,)))
 
 
-def rows_after(seconds: float, ident: int, collector: list[bool] | None = None) -> list[Row]:
-    """Sleep, and return the rows of a thread at the moment when we have the interpreter's lock again.
+def rows_after(
+    call: Callable[..., object],
+    arguments: tuple[object, ...],
+    results: list[object],
+    ident: int,
+    collector: list[bool] | None = None,
+) -> list[Row]:
+    """Make a call that gives the interpreter's lock away, and return the rows of a thread as we have the lock again.
 
     On a busy machine we may lose our processor just then, and the program asks for the lock back meanwhile: we would
-    give it away before the next operation of Python. So the sleep is a part of the one call, too. `collector`: whether
-    the garbage collector was on is added to this list, and it is off from then on.
+    give it away before the next operation of Python. So the call is a part of the one call, too. What it returns is
+    added to `results`. `collector`: whether the garbage collector was on is added to this list, and it is off from
+    then on. Raises what the call raises.
     """
     # Each of these calls returns None, of which `not_` is True: `compress` lets the empty arguments pass after it.
-    awake: Iterable[tuple[()]] = compress(((),), map(not_, map(sleep, (seconds,))))
+    awake: Iterable[tuple[()]] = compress(((),), map(not_, map(results.append, starmap(call, (arguments,)))))
     if collector is not None:
         awake = compress(awake, map(not_, map(collector.append, starmap(gc.isenabled, ((),)))))
         awake = compress(awake, map(not_, starmap(gc.disable, ((),))))

@@ -17,9 +17,10 @@ import os
 import sys
 import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
+from errno import ENOSPC
 from time import perf_counter, sleep, thread_time
 
-from ..shared_file import append, json_text
+from ..shared_file import json_text
 from ..values import awaited_frames
 from ..waits import (
     CollectedLines,
@@ -203,23 +204,20 @@ class StackSampler:
         name_thread()
         wake_in_time()
         begun = ended = thread_time()
-        settled = self._tried = (
-            False  # _tried: a trial has seen where the main thread is, after the last sample
-        )
+        settled = self._seen = False  # _seen: where the main thread is since we gave the lock away last
         while self._generation is generation:
-            # After a trial it may be due, for a call of C that kept us waiting: what the trial saw as the call ended is
-            # the place of this sample, too. To look again, after a write that gave the lock away, would show the next.
+            # After a call that gave the lock away it may be due, for a call of C that kept us waiting: what was seen as
+            # that ended is the place of this sample, too. To look again, some operations later, would show the next.
             left = self._times.due - perf_counter()
             if left > 0:
-                self._main_rows = rows_after(left, self._main, self._collector if COLLECTS_AT_ONCE else None)
-                waited = self._lock_wait.keep()
+                self._call_and_look(sleep, left)
+                waited = self._waited
                 self._collect_again()
-                self._main_cpu = self._main_cpu_now()
             else:
                 waited = self._lock_wait.keep()
-                if not self._tried:
+                if not self._seen:
                     self._uncollected(self._see_main)
-            self._tried = False
+            self._seen = False
             now = perf_counter()
             self._at_once = now - self._times.due < AT_ONCE * waited
             self._times.pass_until(now)
@@ -273,6 +271,20 @@ class StackSampler:
         """Keep where the main thread is, before it can have the lock back, and what it had computed just before."""
         self._main_cpu = self._main_cpu_now()
         self._main_rows = rows_of_thread(self._main)
+
+    def _call_and_look(self, call: Callable[..., object], *arguments: object) -> object:
+        """Make a call that gives the interpreter's lock away, and return its result.
+
+        Where the main thread is as we have the lock back is kept: it may have spent much of the time in a call of C
+        that ended just now. The garbage collector is off afterwards: see COLLECTS_AT_ONCE.
+        """
+        results: list[object] = []
+        collector = self._collector if COLLECTS_AT_ONCE else None
+        self._main_rows = rows_after(call, arguments, results, self._main, collector)
+        self._waited = self._lock_wait.keep()
+        self._main_cpu = self._main_cpu_now()
+        self._seen = True
+        return results[0]
 
     def _main_cpu_now(self) -> float:
         main = self._threads.get(self._main_native)
@@ -348,10 +360,10 @@ class StackSampler:
                 unclocked.append((state, sums))
                 moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
                 state.position = (id(frame), frame.f_lasti)
-        # After all stacks: to ask for a wait, or whether a file of an event loop is ready, gives the lock away.
+        # After all stacks: to ask whether a file of an event loop is ready gives the lock away.
         self._lock_wait.ask()
         if looped is not None:
-            self._held.look(*looped, wall)
+            self._held.look(*looped, wall, self._call_and_look)
         for state, native, frame, used, sums in sampled:
             self._place(state, native, frame, used, elapsed, wall, sums)
         pause = max(STRETCH, STRETCH_SHARE * (self._times.moment - self._begun))
@@ -385,10 +397,7 @@ class StackSampler:
         wait, before = min(TRIAL_SWITCH, self._lock_wait.program), self._cpu_of(main)
         self._lock_wait.ask(wait)
         begun = perf_counter()
-        sleep(TO_LET_GO)
-        self._lock_wait.keep()
-        self._see_main()
-        self._tried = True
+        self._call_and_look(sleep, TO_LET_GO)
         granted, ran = perf_counter(), self._main_cpu
         soon = granted - begun < AT_ONCE * wait
         if self._main_rows and ran - before >= IDLE * (granted - begun):
@@ -401,7 +410,10 @@ class StackSampler:
                     self._system.keep_lock(KEPT)
                     goes_on = self._cpu_of(main) - ran > GOES_ON * KEPT / 1e6
                 self._lock_wait.ask()
-                if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
+                if waits_for(self._main_native, calls=self._system) in (
+                    "",
+                    "lock",
+                ):  # not for its input, or asleep
                     self._given_at.setdefault(node, [0, 0])[goes_on] += 1
         self._lock_wait.ask()
         # Where a call of C kept us for much longer, the place that we see now is that of the next sample, which stands
@@ -490,7 +502,7 @@ class StackSampler:
 
         `certain`: it ran lately, so only what is never a moment's stop on the way, as the lock that we hold is, counts.
         """
-        kind = waits_for(native)
+        kind = waits_for(native, calls=self._system)
         if not kind or (certain and kind not in CERTAIN):
             return ""
         place = (state.node, state.number, kind)
@@ -552,6 +564,20 @@ class StackSampler:
 
     # ------------------------------------------------------------ the file
 
+    def _append(self, data: bytes) -> None:
+        """Add to the file in one write: the workload may close every descriptor that it does not know, so none is kept.
+
+        A disk may be slow: the lock is given away for the write. Raises OSError where not all of it was written.
+        """
+        descriptor = self._system.open(self._out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            self._lock_wait.ask()
+            if self._call_and_look(os.write, descriptor, data) != len(data):
+                raise OSError(ENOSPC, "the disk is full")
+        finally:
+            self._collect_again()
+            self._system.close(descriptor)
+
     def _flush(self, last: bool = False) -> None:
         """Add a line to the file: what is new, and the sums since the line before. Times are in microseconds."""
         now = perf_counter()
@@ -583,7 +609,8 @@ class StackSampler:
             [node, times, round(wall * 1e6), round(ready * 1e6)]
             for node, (times, wall, ready) in self._held.sums.items()
         ]
-        stretches = self._stretch.taken({state.number: native for native, state in self._threads.items()})
+        natives = {state.number: native for native, state in self._threads.items()}
+        stretches = self._stretch.taken(natives, self._system)
         line |= {"stretches": stretches} if stretches else {}
         line |= {"moments": self._moments} if self._moments else {}
         line |= {"waits": waits} if waits else {}
@@ -606,7 +633,7 @@ class StackSampler:
         # an empty line before it ends one that another process could not finish
         self._flushed = now
         try:
-            append(self._out, b"\n" + json_text(line).encode() + b"\n")
+            self._append(b"\n" + json_text(line).encode() + b"\n")
         except OSError:  # said nowhere: this is in the program's own process, whose output is its own
             self._failures += 1
             if self._failures > MAX_FAILURES:
