@@ -135,7 +135,7 @@ class StackSampler:
         self._collected_lines = CollectedLines()
         self._news: dict[str, list[Any]] = {"threads": [], "natives": []}
         self._cost = 0.0
-        self._begun = self._last = self._looked = self._flushed = perf_counter()
+        self._begun = self._last = self._looked = self._flushed = self._seen = perf_counter()
         self._times = SampleTimes(self._begun, self.early_share)
         self._header_written = self._finalizer = self._ended = False
         self._failures, self._failed = 0, ""
@@ -204,21 +204,19 @@ class StackSampler:
         name_thread()
         wake_in_time()
         begun = ended = thread_time()
-        settled = self._seen = False  # _seen: where the main thread is since we gave the lock away last
+        settled = False
         while self._generation is generation:
             # After a call that gave the lock away it may be due, for a call of C that kept us waiting: what was seen as
             # that ended is the place of this sample, too. To look again, some operations later, would show the next.
             left = self._times.due - perf_counter()
             if left > 0:
                 self._call_and_look(sleep, left)
-                waited = self._waited
                 self._collect_again()
-            else:
-                waited = self._lock_wait.keep()
-                if not self._seen:
-                    self._uncollected(self._see_main)
-            self._seen = False
-            now = perf_counter()
+            elif self._seen < self._times.due:
+                self._waited = self._lock_wait.keep()
+                self._uncollected(self._see_main)
+            # What came after that call is of another sample, at once: the lock may have been lost again since.
+            now, waited = self._seen, self._waited
             self._at_once = now - self._times.due < AT_ONCE * waited
             self._times.pass_until(now)
             granted = thread_time()
@@ -271,6 +269,7 @@ class StackSampler:
         """Keep where the main thread is, before it can have the lock back, and what it had computed just before."""
         self._main_cpu = self._main_cpu_now()
         self._main_rows = rows_of_thread(self._main)
+        self._seen = perf_counter()
 
     def _call_and_look(self, call: Callable[..., object], *arguments: object) -> object:
         """Make a call that gives the interpreter's lock away, and return its result.
@@ -281,9 +280,9 @@ class StackSampler:
         results: list[object] = []
         collector = self._collector if COLLECTS_AT_ONCE else None
         self._main_rows = rows_after(call, arguments, results, self._main, collector)
+        self._seen = perf_counter()
         self._waited = self._lock_wait.keep()
         self._main_cpu = self._main_cpu_now()
-        self._seen = True
         return results[0]
 
     def _main_cpu_now(self) -> float:
