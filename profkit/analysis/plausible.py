@@ -16,9 +16,8 @@ from profkit.core.formatting import format_quantity
 from profkit.core.types import Fact, GpuTrace, KernelTime, Profile, Reading
 
 LONGEST = 1e8  # s: three years. No program was recorded for longer without a pause
-MAX_CONCURRENT = (
-    128  # kernels that one device runs side by side (CUDA C++ Programming Guide, technical specifications)
-)
+# Kernels that one device runs side by side (CUDA C++ Programming Guide, technical specifications).
+MAX_CONCURRENT = 128
 SLACK = 0.01  # sums and means are printed with three digits and more
 # Of these no function has more than all have together. Those of a processor's time add up over its threads.
 _PARTS = (

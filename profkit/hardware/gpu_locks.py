@@ -18,9 +18,8 @@ from profkit.core.errors import MachineError, Progress
 
 LOCKS = "/tmp/profkit-locks"  # whatever TMPDIR says: all users must mean one folder
 FOLDER = "PROFKIT_LOCKS"  # names another folder; empty: nothing is locked
-HELD = (
-    "PROFKIT_GPUS_HELD"  # what a parent process holds: it waits for this process, which must not wait for it
-)
+# What a parent process holds: it waits for this process, which must not wait for it.
+HELD = "PROFKIT_GPUS_HELD"
 WAIT_SECONDS = 3600.0
 LOOK_SECONDS = 0.5
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no pipe waited for

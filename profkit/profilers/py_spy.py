@@ -33,9 +33,8 @@ INPUT, _SELECTS = "input", re.compile(r"selectors\.py(?::\d+)?\)$")
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 
 Kinds: TypeAlias = "Mapping[int, Counter[str]]"  # what a thread waited for, how often
-_Samples: TypeAlias = (
-    "Counter[tuple[int, int, str]]"  # process, thread, and frames as a text, outermost first
-)
+# Process, thread, and frames as a text, outermost first.
+_Samples: TypeAlias = "Counter[tuple[int, int, str]]"
 
 
 def record_argv(pid: int, output: Path, seconds: float, *, idle: bool, program: str) -> tuple[str, ...]:

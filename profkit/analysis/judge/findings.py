@@ -29,9 +29,8 @@ _NAMED = {name: rule for rule in RULES for name in (rule.name, *rule.also)}
 MIN_GAIN = 0.01  # share of the time: a smaller gain is not worth a change
 LITTLE = 0.1  # share of the time: if the findings save less, a place may come first that no rule explains,
 MUCH_MORE = 3.0  # if it takes more than so many times as much as the first finding saves
-MOSTLY = (
-    0.5  # of the time that a device waits: a place of the host with at least this share explains the waiting
-)
+# Of the time that a device waits: a place of the host with at least this share explains the waiting.
+MOSTLY = 0.5
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:

@@ -99,9 +99,8 @@ class _Attention:
     mask: int | None = None
     backward: bool = False
     inner: bool = False
-    lengths: int | None = (
-        None  # of sequences that are packed into one: how long each is does not follow from shapes
-    )
+    # Of sequences that are packed into one: how long each is does not follow from shapes.
+    lengths: int | None = None
 
     def __call__(self, call: OperationCall) -> NecessaryWork | None:
         at = 1 if self.backward else 0

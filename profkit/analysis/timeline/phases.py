@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
-_SAME = (
-    0.75  # of the launches of an iteration: another batch size, or a longer sequence, changes some of them
-)
+# Of the launches of an iteration: another batch size, or a longer sequence, changes some of them.
+_SAME = 0.75
 _SURELY = 0.9  # the same kernels in the same proportion: the same step, of which one iteration holds several
 _OF_OTHERS = 0.25  # of the launches at most, where the programs of XLA are others
 _LARGE = 0.25  # of the time of the longest loop: a shorter one is a detail of the run
-_MIN_LONGEST_SHARE = (
-    0.4  # of the time of all loops: where none has that, it is a sweep over many, and all are the workload
-)
+# Of the time of all loops: where none has that, it is a sweep over many, and all are the workload.
+_MIN_LONGEST_SHARE = 0.4
 
 
 class PeriodicRun(Protocol):

@@ -22,9 +22,8 @@ from profkit.core.types import GpuLine, GpuOperation, GpuTrace, KernelTime, Work
 
 MAX_UNROLLED = 20_000  # instructions of a program whose loops are unrolled
 MAX_ALTERNATIVES = 64  # programs of one name
-_PLACED = (
-    0.9  # of the launches of a configuration: where fewer have an instruction, the order says nothing of it
-)
+# Of the launches of a configuration: where fewer have an instruction, the order says nothing of it.
+_PLACED = 0.9
 _MODULE = re.compile(r"hlo_module=([^,#]+)")
 _REDUCES = re.compile(r"splitK_?reduce", re.IGNORECASE)
 _LIBRARIES = {"cublas": "cublas", "cutlass": "cublas", "nccl": "nccl"}

@@ -43,9 +43,8 @@ class AccountRow:
     limit: Bound | None = None
     busy: float | None = None
     least: float | None = None  # seconds; None: not known
-    of_sheet: float | None = (
-        None  # `busy` of the data sheet's peak, where the clock makes over 5 % of a difference
-    )
+    # `busy` of the data sheet's peak, where the clock makes over 5 % of a difference.
+    of_sheet: float | None = None
     estimated: bool = False
     does: SpotKind | None = None  # of a place of the host
     below: Place = NOWHERE  # the line of a library, to which most of it leads from the line of the program

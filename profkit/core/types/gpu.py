@@ -73,9 +73,8 @@ class KernelTime:
     operation_launches: int = 0
     operations: int = 0  # different ones
     backward_of: str | None = None  # the forward operation whose backward pass that operation is a part of
-    file: str | None = (
-        None  # of the line that launched most of it (in a backward pass, its forward operation)
-    )
+    # Of the line that launched most of it (in a backward pass, its forward operation).
+    file: str | None = None
     line: int | None = None
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products, attention and convolutions alone
@@ -271,9 +270,8 @@ class GpuTrace:
     work: tuple[GpuOperation, ...] = ()  # most time first: some hundred
     line_span: float | None = None  # seconds of the part that counts in which lines were recorded,
     lines_of: float | None = None  # and seconds of that part in the run that recorded them
-    timeline: Timeline | None = (
-        None  # of one typical step; None: the report tells no times of single launches
-    )
+    # Of one typical step; None: the report tells no times of single launches.
+    timeline: Timeline | None = None
 
 
 @dataclass(frozen=True)

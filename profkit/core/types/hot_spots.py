@@ -171,9 +171,8 @@ class ArrayForm:
     type: str  # "" of anything else
     shape: tuple[int, ...] | None = None
     order: str = ""  # "C", "F", or "" where it is neither
-    apart: int = (
-        0  # bytes from an element to the nearest one; 0 where that is not known, or it is the same element
-    )
+    # Bytes from an element to the nearest one; 0 where that is not known, or it is the same element.
+    apart: int = 0
 
 
 @dataclass(frozen=True)
@@ -190,9 +189,8 @@ class LineCount:
     looks: int = 0
     forms: Mapping[str, tuple[ArrayForm, ...]] = field(default_factory=dict)
     parts: tuple[float, ...] = ()
-    entries: int = (
-        0  # iterations of the region in which alone was counted; 0: of several, or none was entered
-    )
+    # Iterations of the region in which alone was counted; 0: of several, or none was entered.
+    entries: int = 0
 
 
 @dataclass(frozen=True)

@@ -339,9 +339,8 @@ class RunDocument:
     timeline: Timeline | None = None  # of the program's threads; a device's is in `trace`
     line_counts: tuple[LineCount, ...] = ()  # executions of the program's lines that take most of the time
     hot_spots: tuple[CodeSpot, ...] = ()  # where the time goes, most first; shares add up to 1
-    account: Account | None = (
-        None  # of a step on a device: what takes it, and what the hardware would need for that
-    )
+    # Of a step on a device: what takes it, and what the hardware would need for that.
+    account: Account | None = None
     insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
     trials: tuple[TriedChange, ...] = ()  # changes that were tried, in the order of the trials
     warnings: tuple[ProgramWarning, ...] = ()  # of the program itself, as Python printed them

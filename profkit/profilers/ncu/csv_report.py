@@ -198,9 +198,8 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
     of: list[tuple[int, str]] = []
     metrics: list[tuple[int, str, str]] = []
     seen: dict[tuple[str, ...], int] = {}
-    launch: LaunchRow | None = (
-        None  # of a table with a row per metric: the rows of one launch follow each other
-    )
+    # Of a table with a row per metric: the rows of one launch follow each other.
+    launch: LaunchRow | None = None
     for line in lines:
         if line.startswith("=="):
             if len(log.lines) < 100_000:

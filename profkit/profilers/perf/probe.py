@@ -78,9 +78,8 @@ _CENSUS = (
 # Some milliseconds of a shell counting: enough that no event of a working counter is 0.
 _BUSY = ("sh", "-c", "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done")
 _TIMEOUT = 20.0
-_KERNEL_OF_USERS = (
-    1  # kernel.perf_event_paranoid up to which a user may sample the kernel's part of a program
-)
+# The kernel.perf_event_paranoid up to which a user may sample the kernel's part of a program.
+_KERNEL_OF_USERS = 1
 
 
 @dataclass(frozen=True)

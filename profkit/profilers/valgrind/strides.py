@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-Code: TypeAlias = (
-    "Sequence[tuple[int, str, str]]"  # address, mnemonic and operands in capstone's Intel syntax
-)
+# Address, mnemonic and operands in capstone's Intel syntax.
+Code: TypeAlias = "Sequence[tuple[int, str, str]]"
 
 LINE_BYTES = 64
 LONGEST_LOOP = 200  # instructions

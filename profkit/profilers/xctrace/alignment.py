@@ -184,9 +184,8 @@ class TraceRecording:
         return place >= 0 and time < windows[place][1]
 
 
-COMPOSITOR = (
-    "WindowServer"  # it draws what others made, and is never what was profiled unless the recording says so
-)
+# It draws what others made, and is never what was profiled unless the recording says so.
+COMPOSITOR = "WindowServer"
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,8 @@ class NightConfig:
     budget: Seconds | None = None  # for the night, pairs included
     # always: each workload beside the last good commit; never: its past alone decides
     paired: Literal["always", "never"] = "always"
-    baseline: str | None = (
-        None  # the commit that each night is held against; None: that of the last good night
-    )
+    # The commit that each night is held against; None: that of the last good night.
+    baseline: str | None = None
     pairs: PairsSpec = PairsSpec()
     retired: tuple[str, ...] = ()  # workloads that are gone on purpose, though they had regressed
 

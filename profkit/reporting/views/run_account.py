@@ -36,9 +36,8 @@ _WORTH = 0.1  # of a step
 _NOTHING = 1e-6  # of a row's time: what is needed of it less than that is what rounding left
 _BARRIERS = 0.05  # of the processor time
 _IDLE = 0.3  # of the time, from which on it comes first
-_WHAT = (
-    56  # characters of an operation with its shapes, or of a kernel's name, with how often and whose it is
-)
+# Characters of an operation with its shapes, or of a kernel's name, with how often and whose it is.
+_WHAT = 56
 _WITH_BELOW = 62  # of both an operation and the line of a library that calls it
 _LINE = 46  # characters of a line of source
 _PLACE = 31  # characters of a place

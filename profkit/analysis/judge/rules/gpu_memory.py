@@ -21,9 +21,8 @@ REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 _ATOMIC = ("RED", "ATOM")  # how instructions that add to memory begin: RED, ATOM, ATOMG
 _ISSUE = ("instruction issue",)
 _SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
-MIN_SPILLING_REGISTERS = (
-    32.0  # of a thread: with fewer, none had to be kept in local memory for want of registers
-)
+# Of a thread: with fewer, none had to be kept in local memory for want of registers.
+MIN_SPILLING_REGISTERS = 32.0
 # Sectors, and the accesses (one a warp), that the kernel's own loads and stores of global memory ask of L1.
 GLOBAL_SECTORS = (
     "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ld.sum",

@@ -12,9 +12,8 @@ from profkit.analysis.judge.words import words
 from profkit.core.types import BACKWARD_NODES, OPERATIONS_MADE, CodeSpot, Insight, Profile, RunDocument
 
 MAJORITY = 0.5  # of the operations at the line
-WRITES = (
-    20e9  # bytes a second to memory, at most on a processor's core: what wrote the whole table took as long
-)
+# Bytes a second to memory, at most on a processor's core: what wrote the whole table took as long.
+WRITES = 20e9
 _TABLE = re.compile(r"\[(\d+),(\d+)\] x \[([\d,]+)\]")
 _KEPT = re.compile(r"\bretain_graph\s*=\s*True\b")
 _BACKWARD = re.compile(r".*\bEmbedding(Bag)?(Dense)?Backward0?$")

@@ -131,9 +131,8 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return None
 
 
-LONG_STATEMENT = (
-    0.3e-3  # seconds: with an index, finding a row takes about 20 µs in the process and 200 by way of an ORM
-)
+# Seconds: with an index, finding a row takes about 20 µs in the process and 200 by way of an ORM.
+LONG_STATEMENT = 0.3e-3
 # Conditions for which a database does not use the index of a column: by its text, and not by its value.
 _UNINDEXED = re.compile(
     r"__(iexact|icontains|contains|iendswith|endswith|iregex|regex)(?=\s*=)|\.(ilike|contains|endswith|regexp_match)\("

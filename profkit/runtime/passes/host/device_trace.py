@@ -173,9 +173,8 @@ MAX_WINDOWS = 6
 # A step that takes long to compile is probably the program's main work, so it gets a window even after those of the
 # set-up, of which a large model has one for each shape of its layers. Their number is limited by the cost of tracing.
 LONG_COMPILATION, MAX_WINDOWS_AFTER_LONG = 1.0, 4  # seconds, and windows
-MAX_WINDOWS_WHILE_CHEAP = (
-    24  # while opening and closing windows takes less than this share of the time since JAX
-)
+# While opening and closing windows takes less than this share of the time since JAX.
+MAX_WINDOWS_WHILE_CHEAP = 24
 MAX_SWITCHING_SHARE = 0.1  # was imported
 EACH = 0.05  # seconds between two checks whether the window has to close
 MAX_KERNELS = 1000  # whose lines are reported
@@ -208,9 +207,8 @@ class JaxTracer:
         self._windows = 0
         self._open: str | None = None  # the folder of the window that is open
         self._opened = self._compiled = self._kept_at = 0.0
-        self._since = self._switching = (
-            0.0  # when JAX was imported, and seconds that windows took to open and close
-        )
+        # When JAX was imported, and seconds that windows took to open and close.
+        self._since = self._switching = 0.0
         self._regions: list[Any] = []  # annotations that are open
         self._left: dict[str, float] = {}  # when each window closed while the program went on, by its name
         self._programs: dict[int, Any] = {}  # by identity: a function's own are gone once it has returned

@@ -95,9 +95,8 @@ class _ThreadState:
         self.node = ROOT
         self.position: object = None  # where it was, if nothing tells whether it ran
         self.ran = 0  # number of the last sample before which it ran
-        self.elsewhere = (
-            0.0  # processor seconds between samples at which it waited: of where it is seen to run next
-        )
+        # Processor seconds between samples at which it waited: of where it is seen to run next.
+        self.elsewhere = 0.0
 
 
 class StackSampler:
