@@ -2,23 +2,37 @@
 
 The seconds of a test are those of its process and of the programs that it started and waited for. They include its
 fixtures: one that many tests share counts for the first of them. Other than the time on the clock they hardly depend
-on what else the machine does.
+on what else the machine does. A browser that many tests share is waited for at the end alone, so it is asked what it
+has taken so far.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 _before = 0.0
 
 
 def processor_seconds() -> float:
-    """Return the seconds of the processor that this process and its ended children have taken."""
-    return sum(os.times()[:4])
+    """Return the seconds of the processor that this process, its ended children and a browser have taken."""
+    return sum(os.times()[:4]) + (browser_seconds() if "playwright.sync_api" in sys.modules else 0.0)
+
+
+def browser_seconds() -> float:
+    """Return the seconds of the processor that the processes below this one have taken that run now."""
+    taken = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            taken += times.user + times.system
+    return taken
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,7 +54,7 @@ def pytest_runtest_makereport() -> Iterator[None]:
     global _before
     report: pytest.TestReport = yield
     now = processor_seconds()
-    report.processor_seconds, _before = now - _before, now
+    report.processor_seconds, _before = max(0.0, now - _before), now
     return report
 
 
