@@ -13,6 +13,7 @@ from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.core.types import (
     Account,
     AccountRow,
+    ApiCall,
     ArrayForm,
     Beneath,
     Cache,
@@ -546,6 +547,42 @@ def test_operations_of_a_region_are_those_of_one_iteration() -> None:
     assert (row.launches, row.least) == (2, pytest.approx(0.02))
     row = first_row(replace(document, **marked))  # type: ignore[arg-type]
     assert (row.launches, row.what) == (None, "")
+
+
+def planning(*lines: LineSamples, share: float = 0.45) -> list[tuple[str, int | None]]:
+    """What idle rows say, and their lines, of a program that loads modules for `share` of a step, idle for half."""
+    trace = replace(TRACE, api=(ApiCall("cuModuleLoadData", 570, share * 2.0),))
+    document = run(trace, sampled=(SampledTime(9.0, 9.0, lines=lines),))
+    account = make_account(document)
+    assert account is not None
+    return [(row.what, row.where.line) for row in account.rows if row.kind == "idle"]
+
+
+def in_loop(number: int, seconds: float, *within: CodeLine, loop: int | None = None) -> LineSamples:
+    code = LineCode("x = f(x)", loop=loop)
+    return LineSamples("process", "t.py", number, main_wall=seconds, within=within, code=code)
+
+
+FIRST, STEPS = CodeLine("main", "t.py", 72, 10.0), CodeLine("main", "t.py", 78, 2.2)
+CALLING = (
+    LineSamples("main", "t.py", 72, main_wall=0.05, code=LineCode("process(dwell, 1)", loop=71)),
+    LineSamples("main", "t.py", 78, main_wall=0.05, code=LineCode("process(dwell, gain)", loop=77)),
+)
+
+
+def test_idle_rows_of_calls_have_the_line_that_must_make_them() -> None:
+    """A line that has 96 % of each loop which may be that of the steps: calls for 45 % of them are mostly in it."""
+    transform = in_loop(53, 12.2, FIRST, STEPS)
+    assert planning(*CALLING, transform) == [("cuModuleLoadData", 53), ("", None)]
+    # Half of the loop's time is not enough for calls that take less than half of it.
+    other = in_loop(55, 2.0, replace(STEPS, value=2.0))
+    assert planning(*CALLING, transform, other) == [("cuModuleLoadData", None), ("", None)]
+    # Nor is a loop that is over before the steps begin.
+    first = in_loop(53, 10.0, FIRST)
+    assert planning(*CALLING, first, in_loop(60, 2.2, STEPS)) == [("cuModuleLoadData", None), ("", None)]
+    # The steps may be in a loop of a library.
+    alone = LineSamples("main", "t.py", 90, main_wall=2.0, code=LineCode("trainer.fit()"))
+    assert planning(*CALLING, transform, alone) == [("cuModuleLoadData", None), ("", None)]
 
 
 def looped(

@@ -9,11 +9,12 @@ from math import gcd
 from typing import NamedTuple
 
 from profkit.analysis.account.rows import with_rest
-from profkit.analysis.account.step_places import compiling_line, dispatching_lines, step_places
+from profkit.analysis.account.step_places import compiling_line, dispatching_lines, holding_line, step_places
 from profkit.analysis.evidence import evidence_of, launching_lines, main_operation
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.analysis.timeline.host_calls import keeps_host
 from profkit.analysis.timeline.products import operand_type, tensor_peak
 from profkit.analysis.timeline.range_names import plain_operation
 from profkit.analysis.timeline.records import COMPILATION
@@ -29,12 +30,6 @@ from profkit.core.types import (
     KernelTime,
     Place,
     RunDocument,
-)
-
-# Calls of CUDA that take the host long by themselves, and neither launch nor wait for what was launched.
-_KEEPS_HOST = re.compile(
-    r"cu(da)?(Malloc|Mem(Alloc|Free|Host|Map|Create)|Free|Host(Alloc|Register|Unregister)|(Module|Library)(Load|Unload)|"
-    r"Graph(Instantiate|ExecUpdate)|(Event|Stream)(Create|Destroy))|JAX (compiles|calls the program)"
 )
 
 
@@ -360,7 +355,7 @@ def _calling_lines(document: RunDocument, trace: GpuTrace) -> tuple[list[Account
     span = trace.line_span or trace.span or 1.0
     rows: tuple[list[AccountRow], list[AccountRow]] = ([], [])
     for line in trace.lines:
-        keeps = _KEEPS_HOST.match(line.call or "") is not None
+        keeps = keeps_host(line.call or "")
         if not keeps and not (line.launches and trace.line_span):
             continue
         row = AccountRow(
@@ -373,11 +368,11 @@ def _calling_lines(document: RunDocument, trace: GpuTrace) -> tuple[list[Account
             estimated=trace.line_span is not None,
         )
         rows[1 if line.waits else 0].append(row)
-    for call in trace.api if not trace.lines else ():
-        if _KEEPS_HOST.match(call.name):
-            where = compiling_line(document, call.calls) if call.name == COMPILATION else NOWHERE
-            row = AccountRow("idle", call.seconds / span, where, call.name, call.calls, least=0.0)
-            rows[0].append(row)
+    calls = [call for call in trace.api if keeps_host(call.name)] if not trace.lines else []
+    held = holding_line(document, sum(call.seconds for call in calls) / span)
+    for call in calls:
+        where = compiling_line(document, call.calls) if call.name == COMPILATION else held
+        rows[0].append(AccountRow("idle", call.seconds / span, where, call.name, call.calls, least=0.0))
     return rows
 
 

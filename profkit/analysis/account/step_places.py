@@ -155,6 +155,51 @@ def _is_jax(line: LineSamples) -> bool:
     return inside > line.main_wall / 2
 
 
+AS_LONG = 0.5  # of the steps' time as it was traced: in a loop that was seen for less they do not run
+
+
+def holding_line(document: RunDocument, share: float) -> Place:
+    """Return the line that most of certain calls, which take `share` (0..1) of a step, are made in; nowhere where it
+    need not be one.
+
+    Where a line has 95 % of a loop's time, and calls take 60 % of a step, at least 55 % of the step are both. It has to
+    be so in each loop that may be the one of the steps, and nothing else may be.
+    """
+    trace = document.trace
+    sampled = next((sampled for sampled in document.sampled if not sampled.native), None)
+    if trace is None or not trace.span or not trace.repeats or sampled is None or share <= 0:
+        return NOWHERE
+    least, totals = AS_LONG * trace.span, dict[_Loop, float]()
+    own: dict[tuple[str | None, str, int | None], dict[_Loop, float]] = {}
+    for line in sampled.lines:
+        loops = _seconds_in_loops(line, (*sampled.lines, *sampled.outer))
+        imports = line.code is not None and line.code.text.startswith(("import ", "from "))
+        if not loops and not imports and line.main_wall >= least:
+            return NOWHERE  # which a loop of a library may call
+        own[line.file, line.function, line.line] = loops
+        for loop, seconds in loops.items():
+            totals[loop] = totals.get(loop, 0.0) + seconds
+    possible = {loop: seconds for loop, seconds in totals.items() if seconds >= least}
+    for (file, function, number), loops in own.items() if possible else ():
+        part = min(loops.get(loop, 0.0) / seconds for loop, seconds in possible.items())
+        if share + part - 1 > share / 2:
+            return Place(function=function, file=file, line=number)
+    return NOWHERE
+
+
+def _seconds_in_loops(line: LineSamples, lines: Sequence[LineSamples]) -> dict[_Loop, float]:
+    """Return the main thread's seconds of a line in each loop of the program around it."""
+    around = {(o.file, o.function, o.line): o.value for o in line.within}
+    around[line.file, line.function, line.line] = line.main_wall
+    seconds: dict[_Loop, dict[tuple[str | None, str, int | None], float]] = {}
+    for other in lines:
+        place = (other.file, other.function, other.line)
+        if place in around and other.code is not None and other.code.loop is not None:
+            loop = (other.file, other.function, other.code.loop)
+            seconds.setdefault(loop, {})[place] = around[place]
+    return {loop: min(line.main_wall, sum(places.values())) for loop, places in seconds.items()}
+
+
 def is_loader(file: str | None) -> bool:
     """Return whether a file is part of torch's loader of data."""
     return _LOADER in (file or "").replace("\\", "/")

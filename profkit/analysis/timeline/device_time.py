@@ -33,6 +33,7 @@ class Idle:
     starved: int = 0
     largest: int = 0
     pauses: list[int] = field(default_factory=list)  # of what is starved, the stretches over PAUSE
+    stretches: list[Any] = field(default_factory=list)  # of what is starved: blocks of begin and end
     after_copies: int = 0  # of the pauses, those that begin when a large copy to the host ends
     _window: int = -1
     _begin: int = 0  # of this window, and
@@ -82,6 +83,9 @@ class Idle:
         self.starved += int(waited[known].sum())
         paused = known & (waited > PAUSE)
         self.pauses += waited[paused].tolist()
+        lacking = known & (waited > 0)
+        begins = reached[:-1][lacking]
+        self.stretches.append(np.stack([begins, begins + waited[lacking]], axis=1))
         # Of each moment the activity that ended last.
         last = np.maximum.accumulate(np.where(ends == reached, np.arange(len(ends)), 0))
         by_copy = np.r_[self._returned, returned][last]
@@ -94,7 +98,10 @@ class Idle:
         bound = self.windows.bounds[self._window][1]
         if not self.windows.tight and self._until < bound < _NEVER // 2:
             # Everything that was launched in it is done: until its end the device has nothing.
+            import numpy as np
+
             self._lack([bound - self._until])
+            self.stretches.append(np.array([[self._until, bound]]))
             self._until = bound
         self.seen[self._window] = self._begin, self._until
 

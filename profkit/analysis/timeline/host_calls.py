@@ -18,6 +18,11 @@ _KINDS: tuple[tuple[MarkKind, re.Pattern[str]], ...] = (
     ("copy", re.compile(r"Mem(?:cpy|set)")),
     ("memory", re.compile(r"Malloc|Mem(?:Alloc|Host|Map|Create|Pool|Release|Address)|Free|Host(?:Alloc|Register)")),
 )  # fmt: skip
+# Calls of CUDA that take the host long by themselves, and neither launch nor wait for what was launched.
+_KEEPS_HOST = re.compile(
+    r"cu(da)?(Malloc|Mem(Alloc|Free|Host|Map|Create)|Free|Host(Alloc|Register|Unregister)|(Module|Library)(Load|Unload)|"
+    r"Graph(Instantiate|ExecUpdate)|(Event|Stream)(Create|Destroy))|JAX (compiles|calls the program)"
+)
 CALL_KINDS: tuple[MarkKind, ...] = ("launch", "wait", "copy", "memory", "call")
 
 
@@ -30,6 +35,24 @@ def call_kind(name: str) -> MarkKind:
     ('wait', 'call')
     """
     return next((kind for kind, sign in _KINDS if sign.search(name)), "call")
+
+
+def keeps_host(name: str) -> bool:
+    """Return whether a call takes the host long by itself, and neither launches nor waits for what was launched.
+
+    >>> keeps_host("cuModuleLoadData"), keeps_host("cudaLaunchKernel"), keeps_host("cudaStreamSynchronize")
+    (True, False, False)
+    """
+    return _KEEPS_HOST.match(name) is not None
+
+
+def holds_host(name: str) -> bool:
+    """Return whether a call keeps the host from launching: it takes long by itself, or waits.
+
+    >>> holds_host("cudaFree"), holds_host("cudaDeviceSynchronize"), holds_host("cudaMemcpyAsync")
+    (True, True, False)
+    """
+    return keeps_host(name) or call_kind(name) == "wait"
 
 
 @dataclass

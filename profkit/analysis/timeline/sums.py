@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
-from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
+from profkit.analysis.timeline.device_time import PAUSE, CommunicationSums, Idle, common_windows, host_pauses
+from profkit.analysis.timeline.held_host import HeldHost, StretchTimes
 from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
 from profkit.analysis.timeline.origins import OriginIndex
 from profkit.analysis.timeline.range_names import SourceLine, range_meaning
@@ -210,6 +211,9 @@ class TraceSums:
         self._computing: dict[int, Idle] = {}  # the same without copies, and memsets
         self._communication = CommunicationSums(recording.tables.configurations, windows)
         self._working: set[int] = set()  # devices that ran kernels
+        self._threads = Counter[tuple[int, int]]()  # kernels by process and thread that launched them
+        self._bounds: tuple[int, int] | None = None  # first and last launch that counts, in ns
+        self._held: HeldHost | None = None  # made when all activities are known
         self._seen = 0  # kernels so far, in the order of their starts
 
     @property
@@ -237,10 +241,35 @@ class TraceSums:
             self._host.add_launches(rows)
             self._ranges.add(rows, when[chosen])
             self._working.update(np.unique(rows["device"]).tolist())
+            self._add_threads(rows, when[chosen])
         moved = counts & (block["kind"] == TRANSFER)
         self._transfers.add(block[moved])
         self._lines.add_copies(block[moved], when[moved])
         self._add_devices(block[counts], window[counts])
+
+    def _add_threads(self, rows: Columns, when: Any) -> None:
+        processes, threads, _, counts = distinct_pairs(rows["process"], rows["thread"])
+        for process, thread, count in zip(processes.tolist(), threads.tolist(), counts.tolist(), strict=True):
+            self._threads[process, thread] += count
+        first, last = self._bounds or (int(when.min()), int(when.max()))
+        self._bounds = min(first, int(when.min())), max(last, int(when.max()))
+
+    def _holding(self) -> HeldHost | None:
+        """Return the sums of calls that hold up the thread that launches; None where there is no such one."""
+        if self._bounds is None or len({process for process, _ in self._threads}) != 1:
+            return None
+        if self._held is None:
+            working = [self._devices[number] for number in sorted(self._working)]
+            for device in working:
+                device.finish()
+            devices = [device.stretches for device in working]
+            self._held = HeldHost(
+                self._recording.tables.calls,
+                [StretchTimes(stretches) for stretches in devices],
+                [StretchTimes(stretches, at_least=PAUSE) for stretches in devices],
+                sum(self._bounds) // 2,
+            )
+        return self._held
 
     def _add_devices(self, block: Columns, window: Columns) -> None:
         import numpy as np
@@ -270,6 +299,10 @@ class TraceSums:
         rows = block[self._windows.number(block["start"]) >= 0]
         self._host.add_calls(rows)
         self._lines.add_calls(rows)
+        held = self._holding()
+        if held is not None:
+            process, thread = self._threads.most_common(1)[0][0]
+            held.add(rows[(rows["process"] == process) & (rows["thread"] == thread)])
 
     def sequence(self, trace: GpuTrace) -> tuple[tuple[int, float], ...]:
         """Return the first launches of one device that count, each as index of the trace's kernel and seconds."""
@@ -304,6 +337,7 @@ class TraceSums:
             launch_call=call,
             starved=sum(device.starved for device in devices) / judged if judged else None,
             pauses=host_pauses(devices),
+            holding=self._held.summed() if self._held is not None else (),
             largest_gap=max(device.largest for device in devices) / 1e9 if devices else None,
             copying=max(0.0, (sum(busy for _, busy in spans) - computing) / len(spans) / 1e9)
             if spans

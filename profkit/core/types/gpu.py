@@ -232,6 +232,20 @@ class GpuLoop:
 
 
 @dataclass(frozen=True)
+class HoldingCall:
+    """Calls by one name, of the thread that launches, that take the host long or wait, and launch nothing.
+
+    Times in seconds; of several devices, their mean. A call that is made within another one counts once.
+    """
+
+    name: str
+    calls: int
+    later: int  # of these, in the second half of what counts
+    starving: float  # in them the device had nothing launched: it waited for the host
+    paused: float = 0.0  # of that, in pauses
+
+
+@dataclass(frozen=True)
 class GpuTrace:
     """What the devices did in the part that counts. Times in seconds; for several devices, their mean.
 
@@ -252,6 +266,8 @@ class GpuTrace:
     starved: float | None = None
     largest_gap: float | None = None
     pauses: HostPauses | None = None  # of the time that is starved
+    # Longest first. Empty where launches are not known, or several processes make them.
+    holding: tuple[HoldingCall, ...] = ()
     copying: float | None = None  # part of `busy` in which copies or memsets ran, and no kernel
     # Of several devices the share of its span (0..1) in which each was busy, by its number; empty of one alone.
     device_busy: tuple[float, ...] = ()

@@ -15,7 +15,7 @@ from profkit.analysis.timeline.range_paths import MAX_OPEN
 from profkit.analysis.timeline.records import Collected, Range, Recording
 from profkit.analysis.timeline.time_windows import TimeWindows, merge_intervals
 from profkit.analysis.timeline.trace import build_trace
-from profkit.core.types import Communication, HostPauses
+from profkit.core.types import Communication, HoldingCall, HostPauses
 from tests.analysis.timeline.recordings import configuration, in_turn, recording
 from tests.spoken import spoken
 
@@ -62,6 +62,37 @@ def test_only_what_a_device_waits_for_over_a_millisecond_without_a_launch_is_a_p
     ]
     trace, _ = build_trace(recording(kernels, captured=True, call_ns=0))
     assert trace.pauses == HostPauses(1, pytest.approx(2380e-6), pytest.approx(2380e-6))
+
+
+def test_calls_that_hold_the_host_count_for_what_the_device_waits_in_them() -> None:
+    us = 1000
+    kernels = [
+        ("a", 10 * us, 20 * us, 5 * us),
+        ("b", 500 * us, 600 * us, 490 * us),  # nothing is launched from 20 to 490
+        ("c", 5000 * us, 5100 * us, 4990 * us),  # a pause from 600 to 4990
+    ]
+    calls = [
+        ("cuModuleLoadData", 15 * us, 120 * us),  # 5 us of it while a runs
+        ("cuModuleUnload", 100 * us, 130 * us),  # of which 10 us are behind the call around it
+        ("cudaEventRecord", 200 * us, 300 * us),  # is a part of launching
+        ("cuModuleLoadData", 3000 * us, 3500 * us),
+        ("cudaFree", 6000 * us, 7000 * us),  # behind all of it
+    ]
+    made = recording(kernels, calls=calls, captured=True, call_ns=0)
+    trace, _ = build_trace(made)
+    assert trace.holding == (
+        HoldingCall("cuModuleLoadData", 2, 1, pytest.approx(600e-6), pytest.approx(500e-6)),
+        HoldingCall("cuModuleUnload", 1, 0, pytest.approx(10e-6)),
+        HoldingCall("cudaFree", 1, 1, 0.0),
+    )
+
+
+def test_only_the_thread_that_launches_is_held_up() -> None:
+    kernels = [("a", 1000, 2000, 900), ("b", 9000, 9900, 8900)]
+    others = recording(kernels, calls=[("cudaHostAlloc", 3000, 8000)], captured=True, threads=[1, 1])
+    assert build_trace(others)[0].holding == ()
+    own = recording(kernels, calls=[("cudaHostAlloc", 3000, 8000)], captured=True)
+    assert build_trace(own)[0].holding == (HoldingCall("cudaHostAlloc", 1, 0, pytest.approx(5e-6)),)
 
 
 @pytest.mark.parametrize(

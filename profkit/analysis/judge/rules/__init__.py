@@ -98,6 +98,13 @@ RULES: tuple[Rule, ...] = (
         about="cause",
         explains=("gpu-busy",),
     ),
+    Rule(
+        "modules-loaded",
+        gpu_calls.modules_loaded_again,
+        of_host=True,
+        about="cause",
+        explains=("gpu-busy",),
+    ),
     Rule("repeated-pinning", gpu_calls.repeated_pinning, of_host=True, about="cause", explains=("gpu-busy",)),
     Rule("managed-memory", gpu_calls.managed_memory, of_host=True, about="cause", includes_kernels=True),
     Rule(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from profkit.analysis.account.step_places import dispatching_lines
+from profkit.analysis.account.step_places import dispatching_lines, holding_line
 from profkit.analysis.evidence import (
     RunEvidence,
     idle_share,
@@ -27,7 +27,7 @@ from profkit.analysis.judge.rules.gpu_lines import (
 )
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text, plural
-from profkit.core.types import ApiCall, GpuTrace, Insight, KernelTime, Place
+from profkit.core.types import ApiCall, GpuTrace, HoldingCall, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
 REPLAYS = 2  # of a graph that was worth a capture
@@ -39,6 +39,12 @@ _ALLOCATING = re.compile(r"^cu(?:da)?(?:Malloc|MemAlloc)(?:Pitch|Managed)?(?:_v\
 _FREEING = re.compile(r"^cu(?:da)?(?:Mem)?Free(?:_v\d+)?$")
 _PINNING = re.compile(r"^cu(?:da)?(?:Mem)?(?:HostAlloc|HostRegister|MallocHost|AllocHost)(?:_v\d+)?$")
 _UNPINNING = re.compile(r"^cu(?:da)?(?:Mem)?(?:FreeHost|HostUnregister)(?:_v\d+)?$")
+_LOADING, _UNLOADING = (
+    re.compile(r"^cu(?:da)?(?:Module|Library)Load"),
+    re.compile(r"^cu(?:Module|Library)Unload"),
+)
+_OF_TRANSFORMS, _PLANS, _NOTHING = re.compile(r"fft", re.IGNORECASE), re.compile(r"fft"), re.compile(r"(?!)")
+STEADY = 0.4  # of the calls, in the second half of the steps: then they are made in all of them
 _INSTANTIATING, _REPLAYING = re.compile(r"^cu(?:da)?GraphInstantiate"), re.compile(r"^cu(?:da)?GraphLaunch")
 _CAPTURING = re.compile(r"^cu(?:da)?(?:Stream(?:Begin|End)Capture|Graph(?:Instantiate|(?:Exec)?Destroy))")
 _EMPTIES, _PINS = re.compile(r"empty_cache\("), re.compile(r"pin_memory|pinned|cudaHost(?:Register|Alloc)")
@@ -78,6 +84,37 @@ def device_allocations(run: RunEvidence) -> Iterator[Insight]:
         ),
         place,
         run.gain(share, _IN_CALLS),
+    )
+
+
+def modules_loaded_again(run: RunEvidence) -> Iterator[Insight]:
+    """Find code that is loaded onto the device in each step, to its end: something is compiled or planned anew.
+
+    Of what torch and JAX compile again, and of shapes for which cuDNN prepares kernels, other rules speak.
+    """
+    trace = run.trace
+    if trace is None or not trace.span or not trace.repeats or run.profile("recompilations") is not None:
+        return
+    loads = [call for call in trace.holding if _LOADING.match(call.name)]
+    both = [*loads, *(call for call in trace.holding if _UNLOADING.match(call.name))]
+    made, later = sum(call.calls for call in loads), sum(call.later for call in loads)
+    share = min(idle_share(run) or 0.0, sum(call.starving for call in both) / trace.span)
+    if made < max(MIN_WAITS, trace.repeats) or later < STEADY * made or share < MIN_SHARE:
+        return
+    transforms = any(_OF_TRANSFORMS.search(kernel.kernel.name) for kernel in trace.kernels)
+    removed = sum(call.calls for call in both) - made
+    unloads = f", and {removed / trace.repeats:,.0f} are unloaded" if removed >= trace.repeats else ""
+    name = f"modules-loaded.fft.{run.framework}" if transforms else "modules-loaded"
+    held = holding_line(run.document, sum(call.starving for call in both) / trace.span)
+    place = held if held.file is not None else _calling_place(run, both, _PLANS if transforms else _NOTHING)
+    yield Insight(
+        "modules-loaded",
+        words(f"modules-loaded{'.fft' if transforms else ''}.title", "program"),
+        f"{made / trace.repeats:,.0f} modules are loaded in each step{unloads}: for {percent_text(100 * share)} of the "
+        "time the GPU waits for these calls",
+        words(name, "program"),
+        place,
+        run.gain(share, "the time in which the GPU waits for these calls; what prepares them goes as well"),
     )
 
 
@@ -168,7 +205,9 @@ def _count(calls: Sequence[ApiCall]) -> int:
     return sum(call.calls for call in calls)
 
 
-def _calling_place(run: RunEvidence, calls: Sequence[ApiCall], sampled: re.Pattern[str]) -> Place:
+def _calling_place(
+    run: RunEvidence, calls: Sequence[ApiCall | HoldingCall], sampled: re.Pattern[str]
+) -> Place:
     """Return the line of the source that takes most time in these calls; else that of most samples with such a text."""
     names, trace = {call.name.partition("_")[0] for call in calls}, run.trace
     lines = [line for line in trace.lines if line.call in names] if trace is not None else []

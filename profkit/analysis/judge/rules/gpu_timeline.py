@@ -197,7 +197,8 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
 def late_launches(run: RunEvidence) -> Iterator[Insight]:
     """Find a device that waits again and again because the host has launched nothing.
 
-    Long gaps are not meant: in these the host does something else.
+    Long gaps are not meant: in these the host does something else. Nor is the time in which it is in calls that launch
+    nothing.
     """
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None or trace.starved is None:
@@ -213,12 +214,19 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     # The begin of a region, a file that is read: what the rest is, is the loop.
     if not paused and gap > 0.5 * idle:
         starved = max(0.0, starved - gap)
+    held = sum(call.starving - call.paused for call in trace.holding)
+    starved = max(0.0, starved - held)
     share = max(0.0, starved - slowed) / max(trace.busy, trace.span - slowed)
     if share < MIN_SHARE or trace.launches < MIN_LAUNCHES:
         return
     each = mean_kernel(trace)
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
     slowed_text = f"; {format_quantity(slowed, 's')} caused by tracing are not counted" if slowed else ""
+    if held >= MIN_SHARE * trace.span:
+        slowed_text += (
+            f"; {percent_text(100 * held / trace.span)} in calls that launch nothing are not counted"
+        )
+        slowed_text += f" ({trace.holding[0].name} most)"
     line = _launching_line(trace)
     place = place_of_line(line) if line is not None else looping_place(run)
     waits = next(device_sync(run), None)

@@ -16,6 +16,7 @@ from profkit.core.types import (
     Communication,
     DeviceCommunication,
     GpuLine,
+    HoldingCall,
     HostPauses,
     Hotspot,
     Insight,
@@ -150,6 +151,66 @@ def test_a_gpu_that_waits_in_each_step_for_the_next_batch_has_a_host_with_other_
     assert gain is not None
     assert gain.at_most == pytest.approx(0.2506 / 1.230)
     assert "late-launches" not in found  # 2.6 % is left for it
+
+
+# 81 steps of 28.5 ms on an H200: FFTs of 24 shapes, for which CuPy has 16 plans.
+PLANNED: dict[str, Any] = {
+    "span": 2.31,
+    "busy": 0.058,
+    "starved": 0.99,
+    "repeats": 81,
+    "pauses": HostPauses(60, 0.13, 0.0012),
+}
+LOADS = (
+    HoldingCall("cuModuleLoadData", 4617, 2310, 1.44),
+    HoldingCall("cuModuleUnload", 4617, 2310, 0.09),
+    HoldingCall("cudaFree", 4617, 2310, 0.02),
+)
+FFT = {"void vector_fft<...>": (8000, 0.03), "compress_pulse": (8976, 0.025)}
+
+
+def test_a_gpu_that_waits_for_calls_that_launch_nothing_needs_no_fewer_launches() -> None:
+    late = insights(FFT, **PLANNED)["late-launches"]
+    assert late.gain is not None
+    assert late.gain.at_most == pytest.approx(0.91, abs=0.01)
+    few = (HoldingCall("cudaFree", 81, 40, 0.5, paused=0.1),)
+    late = insights(FFT, **PLANNED, holding=few)["late-launches"]
+    assert late.gain is not None
+    assert late.gain.at_most == pytest.approx((0.99 * 2.252 - 0.13 - 0.4) / 2.31, abs=0.002)
+    assert "17 % in calls that launch nothing are not counted (cudaFree most)" in late.evidence
+    every = (HoldingCall("cudaDeviceSynchronize", 81, 40, 2.1),)
+    assert "late-launches" not in insights(FFT, **PLANNED, holding=every)
+
+
+def test_plans_of_ffts_that_are_made_in_each_step_are_to_be_kept() -> None:
+    found = insights(FFT, **PLANNED, holding=LOADS)
+    loaded = found["modules-loaded"]
+    assert loaded.title.startswith("Keep the plans of the FFTs")
+    assert loaded.evidence.startswith("57 modules are loaded in each step, and 57 are unloaded: for 66 %")
+    assert "cufftPlanMany" in loaded.change
+    assert "get_plan_cache().set_size" in words("modules-loaded.fft.", "program")  # of a program in Python
+    assert loaded.gain is not None
+    assert loaded.gain.at_most == pytest.approx(1.53 / 2.31)
+    assert next(iter(found)) == "modules-loaded"
+    assert "late-launches" not in found  # it waits more for the loads than for launches
+    other = insights({"k": (16976, 0.055)}, **PLANNED, holding=LOADS)["modules-loaded"]
+    assert "FFT" not in f"{other.title} {other.change}"
+
+
+@pytest.mark.parametrize(
+    "holding",
+    [
+        (),  # with a cache that is large enough
+        (HoldingCall("cuModuleLoadData", 4617, 120, 1.44),),  # of the first steps
+        (HoldingCall("cuModuleLoadData", 57, 28, 1.44),),  # of few steps
+        (HoldingCall("cuModuleLoadData", 4617, 2310, 0.02),),  # while the GPU works
+        (HoldingCall("cudaMalloc", 4617, 2310, 1.44),),
+    ],
+)
+def test_modules_that_are_loaded_once_or_while_the_gpu_works_are_none(
+    holding: tuple[HoldingCall, ...],
+) -> None:
+    assert "modules-loaded" not in insights(FFT, **PLANNED, holding=holding)
 
 
 @pytest.mark.parametrize(
