@@ -12,7 +12,8 @@ from profkit.core.types import Gain, Insight, RunDocument, TrialName, TriedChang
 _CARRIED_OUT: Mapping[TrialName, tuple[str, ...]] = {
     "collector": ("garbage-collection",),
     "memoise": ("repeated-work",),
-    "loader": ("slow-loader", "restarted-workers"),
+    "loader": ("slow-loader",),
+    "workers": ("restarted-workers",),
     "tf32": ("no-tensor-cores",),
 }
 # Rules whose time a trial may save in another way: if it did, their findings are left out. Expandable segments do not
@@ -155,6 +156,14 @@ def _loader(_: TriedChange) -> tuple[str, str]:
     )
 
 
+def _workers(_: TriedChange) -> tuple[str, str]:
+    return (
+        "Keep the DataLoader's workers from one epoch to the next",
+        "DataLoader(..., persistent_workers=True), made once, before the loop over the epochs. Random numbers that a "
+        "worker draws go on from epoch to epoch then, where they began anew",
+    )
+
+
 def _device_memory(_: TriedChange) -> tuple[str, str]:
     return (
         "Let the device's allocator grow its segments",
@@ -171,5 +180,6 @@ _ADVICE: Mapping[TrialName, Callable[[TriedChange], tuple[str, str]]] = {
     "tf32": _tf32,
     "convolutions": _convolutions,
     "loader": _loader,
+    "workers": _workers,
     "device-memory": _device_memory,
 }

@@ -18,6 +18,7 @@ TrialName = Literal[
     "tf32",  # FP32 products on the tensor cores
     "convolutions",  # cuDNN tries its algorithms
     "loader",  # torch's DataLoader has workers and pinned memory
+    "workers",  # a DataLoader's workers stay from one pass over the data to the next
     "device-memory",  # torch's allocator grows its segments
 ]
 TrialState = Literal[

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from profkit.analysis.account.step_places import is_loader
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.summaries.host import (
     LINEAR_ALGEBRA,
@@ -18,7 +19,7 @@ from profkit.analysis.summaries.host import (
     share_of_libraries,
     share_of_waiting_threads,
 )
-from profkit.core.types import NOWHERE, Fact, Place, RunDocument, TrialName
+from profkit.core.types import NOWHERE, CodeSpot, Fact, Place, RunDocument, TrialName
 
 LIKELY = 0.05  # of the time
 ALLOCATING = 0.1  # of the time
@@ -157,6 +158,7 @@ _PRODUCT = re.compile(
 
 # What limits a product that fills the FP32 units: these, or the schedulers that feed them.
 _WITHOUT_TENSOR_CORES = ("fp32", "issue", "compute")
+_WITH_WORKERS = "_MultiProcessing"  # in the names of what reads from a loader's workers
 _ALLOCATES = ("cudaMalloc", "cudaFree", "cuMemAlloc_v2", "cuMemFree_v2")
 
 
@@ -174,21 +176,25 @@ def _convolutions(document: RunDocument) -> Iterator[Experiment]:
 
 
 def _loader(document: RunDocument) -> Iterator[Experiment]:
-    waits = [
-        spot
-        for spot in document.hot_spots
-        if spot.code is not None
-        and any(variable.type.endswith("DataLoader") for variable in spot.variables.values())
-    ]
+    """Yield workers for a loader of torch that has none; of one that has some, that they stay."""
+    waits = [spot for spot in document.hot_spots if _is_in_loader(spot)]
     share = sum(spot.share for spot in waits)
-    if share >= LIKELY:
-        yield Experiment(
-            "loader",
-            Fact.of("trial-loader", share=share),
-            share,
-            intervention={"loader": {}},
-            where=waits[0].where,
-        )
+    if share < LIKELY:
+        return
+    beside = any(_WITH_WORKERS in frame.function for spot in waits for frame in spot.below)
+    name: TrialName = "workers" if beside else "loader"
+    because = Fact.of(f"trial-{name}", share=share)
+    yield Experiment(name, because, share, intervention={name: {}}, where=waits[0].where)
+
+
+def _is_in_loader(spot: CodeSpot) -> bool:
+    """Return whether a loader of torch works at a place: its functions were seen below it, or the line names one."""
+    if any(is_loader(frame.file) for frame in spot.below):
+        return True
+    loaders = [name for name, held in spot.variables.items() if held.type.endswith("DataLoader")]
+    return spot.code is not None and any(
+        re.search(rf"\b{re.escape(name)}\b", spot.code.text) for name in loaders
+    )
 
 
 def _device_memory(document: RunDocument) -> Iterator[Experiment]:

@@ -197,6 +197,11 @@ def trial_loader(share: float) -> str:
     return f"{percent(share)} of the time the program waits for a DataLoader"
 
 
+@SENTENCES.add("trial-workers")
+def trial_workers(share: float) -> str:
+    return f"{percent(share)} of the time is in a DataLoader that has workers"
+
+
 @SENTENCES.add("trial-device-memory")
 def trial_device_memory(share: float) -> str:
     return f"{percent(share)} of a step is spent on memory of the device"

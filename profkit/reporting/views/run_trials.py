@@ -21,6 +21,7 @@ CHANGES: Mapping[TrialName, str] = {
     "tf32": "FP32 products as TF32",
     "convolutions": "cuDNN chooses algorithms by time",
     "loader": "workers and pinned memory for DataLoader",
+    "workers": "keep the workers of DataLoader from one epoch to the next",
     "device-memory": "growing segments on the device",
 }
 _STATES: Mapping[TrialState, str] = {
@@ -36,7 +37,7 @@ _STATES: Mapping[TrialState, str] = {
 }
 _MAX_SHOWN = 1000  # %: an interval that goes further says only that nothing is known
 # What is often advised, and is worth a line where it makes a program slower.
-_COMMON: tuple[TrialName, ...] = ("threads", "tf32", "convolutions", "loader", "collector")
+_COMMON: tuple[TrialName, ...] = ("threads", "tf32", "convolutions", "loader", "workers", "collector")
 
 
 def trials_section(document: RunDocument) -> Detail | Section | None:

@@ -1,9 +1,12 @@
 from dataclasses import replace
 
+import pytest
+
 from profkit.core.types import (
     Account,
     AccountRow,
     ApiCall,
+    CodeLine,
     CodeSpot,
     GpuTrace,
     Hotspot,
@@ -15,6 +18,7 @@ from profkit.core.types import (
     RunDocument,
     SampledTime,
     TimeSplit,
+    Variable,
 )
 from profkit.profiling.trials.hypotheses import ALLOCATOR, experiments
 from tests import documents
@@ -107,6 +111,27 @@ def test_the_devices_allocator_is_tried_where_torch_allocates_and_keeps_what_it_
     assert names(of_torch) == ["device-memory"]
     assert names(replace(of_torch, trace=replace(trace, kernels=(own,)))) == []
     assert names(replace(of_torch, hot_spots=(emptying,))) == []
+
+
+LOADER = "/venv/site-packages/torch/utils/data/dataloader.py"
+
+
+@pytest.mark.parametrize(
+    ("reader", "tried"),
+    [("_SingleProcessDataLoaderIter", ["loader"]), ("_MultiProcessingDataLoaderIter", ["workers"])],
+)
+def test_a_loader_gets_workers_where_it_has_none_and_keeps_them_where_it_has_some(
+    reader: str, tried: list[str]
+) -> None:
+    held = {"loader": Variable("torch.DataLoader")}
+    below = (CodeLine("_BaseDataLoaderIter.__next__", LOADER, 720, 1.0), CodeLine(f"{reader}._next_data", LOADER, 1468, 0.9))
+    place, text = Place(function="epoch", file="/app/train.py", line=9), LineCode("for x, y in loader:")
+    waits = CodeSpot(0.3, 1.0, "input", place, code=text, variables=held, below=below)
+    assert names(replace(documents.empty(), hot_spots=(waits,))) == tried
+    # Other lines of the function hold it, too, and have nothing to do with it.
+    other = CodeSpot(0.6, 2.0, "library", place, code=LineCode("loss.backward()"), variables=held)
+    assert names(replace(documents.empty(), hot_spots=(other,))) == []
+    assert names(replace(documents.empty(), hot_spots=(replace(waits, share=0.04), other))) == []
 
 
 def test_the_largest_possible_gain_is_tried_first() -> None:

@@ -155,6 +155,65 @@ def test_a_change_that_does_not_reach_the_program_was_not_tried(tmp_path: Path) 
     assert (told.state, told.reason) == ("without-hold", Fact("trial-not-reached"))
 
 
+EPOCHS = """
+import time
+import torch
+from torch.utils.data import DataLoader
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+    def __getitem__(self, at):
+        return torch.tensor(float(at))
+
+def main():
+    loader = DataLoader(Rows(), batch_size=4, WORKERS)
+    print(sum(float(batch.sum()) for _ in range(PASSES) for batch in loader))
+    print(loader._iterator is not None)
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "passes", "reached"),
+    [
+        ("num_workers=1", 3, True),
+        ("num_workers=1", 1, False),  # nothing to keep
+        ("num_workers=1, persistent_workers=True", 3, False),  # as it should be
+        ("num_workers=0", 3, False),  # none are there: another trial gives it some
+    ],
+)
+def test_workers_are_kept_where_a_loader_that_ends_them_is_gone_through_again(
+    tmp_path: Path, workers: str, passes: int, reached: bool
+) -> None:
+    pytest.importorskip("torch")
+    source = EPOCHS.replace("WORKERS", workers).replace("PASSES", str(passes))
+    on = bench(tmp_path, source, 0.01)
+    told = TrialRun(
+        on, Experiment("workers", BECAUSE, 0.5, {}, {"workers": {}}), time.monotonic(), 0.0, None
+    ).run()
+    printed = (tmp_path / "try" / "printed").read_text().split()
+    assert printed[0] == f"{28.0 * passes}"
+    if reached:
+        assert told.state in ("same", "slower")  # than the 10 ms of the plain run
+        assert printed[1] == "True"  # torch itself holds the iterator of workers that stay
+    else:
+        assert (told.state, told.reason) == ("without-hold", Fact("trial-not-reached"))
+
+
+def test_the_line_that_keeps_workers_is_said_where_keeping_them_was_faster() -> None:
+    one = replace(tried("faster", 0.5).trials[0], name="workers")
+    restarted = Insight("restarted-workers", "Keep them", "x", "y", gain=GAIN)
+    slow = replace(restarted, rule="slow-loader")
+    (found, *others) = with_trials(replace(documents.empty(), trials=(one,)), (restarted, slow))
+    assert "persistent_workers=True" in found.change
+    assert others == [slow]
+    assert trial_line(replace(one, state="slower", pairs=0)) == (
+        "keep the workers of DataLoader from one epoch to the next: slower in one run"
+    )
+
+
 @pytest.mark.thorough
 def test_output_that_is_flushed_by_line_is_kept_whole(tmp_path: Path) -> None:
     source = "for i in range(50_000):\n    print(i, flush=True)\n"

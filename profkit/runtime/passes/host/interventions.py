@@ -201,10 +201,41 @@ def _load_beside() -> None:
     call_after_import("torch.utils.data.dataloader", act)
 
 
+def _keep_workers() -> None:
+    """Let each DataLoader with workers keep them, where it is gone through more than once.
+
+    A loader that is gone through once is none that the change reached.
+    """
+
+    def act(module: ModuleType) -> None:
+        loaders = module.DataLoader
+        begin, iterate = loaders.__init__, loaders.__iter__
+        changed: dict[int, int] = {}  # passes begun, by the address of a loader that did not keep its workers
+
+        def initialise(self: Any, *args: Any, **named: Any) -> None:
+            begin(self, *args, **named)
+            changed.pop(id(self), None)
+            if self.num_workers > 0 and not self.persistent_workers:
+                object.__setattr__(self, "persistent_workers", True)  # its own refuses to change it
+                changed[id(self)] = 0
+
+        def go_through(self: Any) -> Any:
+            if id(self) in changed:
+                changed[id(self)] += 1
+                if changed[id(self)] > 1:
+                    _held["workers"] = _held.get("workers", 0) + 1
+            return iterate(self)
+
+        loaders.__init__, loaders.__iter__ = initialise, go_through
+
+    call_after_import("torch.utils.data.dataloader", act)
+
+
 _INTERVENTIONS: dict[str, Callable[..., None]] = {
     "collector": _collect_rarely,
     "output": _keep_output,
     "memoise": _memoise,
     "convolutions": _tune_convolutions,
     "loader": _load_beside,
+    "workers": _keep_workers,
 }
