@@ -149,6 +149,15 @@ def _convolutions(_: TriedChange) -> tuple[str, str]:
     )
 
 
+def _attention(_: TriedChange) -> tuple[str, str]:
+    return (
+        "Leave cuDNN out of attention",
+        "torch.backends.cuda.enable_cudnn_sdp(False) at the top of the program; or, around the call, "
+        "torch.nn.attention.sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, "
+        "SDPBackend.MATH]). Sums are rounded in another order then: the printed numbers were compared, nothing else",
+    )
+
+
 def _loader(_: TriedChange) -> tuple[str, str]:
     return (
         "Load the data in worker processes",
@@ -179,6 +188,7 @@ _ADVICE: Mapping[TrialName, Callable[[TriedChange], tuple[str, str]]] = {
     "output": _output,
     "tf32": _tf32,
     "convolutions": _convolutions,
+    "attention": _attention,
     "loader": _loader,
     "workers": _workers,
     "device-memory": _device_memory,

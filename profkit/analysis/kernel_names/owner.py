@@ -136,6 +136,13 @@ def computes_products(name: str) -> bool:
     return is_matrix_product(name) and re.search(r"splitK_?reduce", name, re.IGNORECASE) is None
 
 
+def is_cudnn_attention(name: str) -> bool:
+    """Return whether the kernel is one of those that cuDNN makes for attention: `cudnn_generated_..._sdpa_...`."""
+    return (
+        kernel_owner(name) == "cudnn" and re.search(r"sdpa|fmha|attention", name, re.IGNORECASE) is not None
+    )
+
+
 def is_matrix_product(name: str) -> bool:
     """Return whether the name is that of a library's matrix product."""
     return kernel_owner(name) in ("cublas", "cutlass") and re.search(r"gemm|nvjet|cutlass", name) is not None

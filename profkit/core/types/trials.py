@@ -19,6 +19,7 @@ TrialName = Literal[
     "convolutions",  # cuDNN tries its algorithms
     "loader",  # torch's DataLoader has workers and pinned memory
     "workers",  # a DataLoader's workers stay from one pass over the data to the next
+    "attention",  # torch's attention leaves cuDNN out
     "device-memory",  # torch's allocator grows its segments
 ]
 TrialState = Literal[

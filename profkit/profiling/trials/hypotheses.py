@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from profkit.analysis.account.step_places import is_loader
-from profkit.analysis.kernel_names.owner import kernel_owner
+from profkit.analysis.evidence import evidence_of
+from profkit.analysis.judge.rules.gpu_host import launches_cudnn_attention
+from profkit.analysis.kernel_names.owner import is_cudnn_attention, kernel_owner
 from profkit.analysis.summaries.host import (
     LINEAR_ALGEBRA,
     share_of_functions,
@@ -27,6 +29,7 @@ WRITING = 0.1  # of the time, in lines that print
 MIN_WRITES, MAX_WRITE_BYTES = 5_000, 512.0  # calls, and bytes of each, that count as many short writes
 MUCH_ALGEBRA = 0.3  # of the processor time in its libraries
 ONE_THREAD = 1.3  # threads that work, where most of the time only one does
+PLANNING = 2e-4  # idle seconds for each kernel that a line launches: a launch itself takes some 10 us
 FEW_ARGUMENTS = 0.5  # different ones, of those looked at
 MIN_LOOKS = 8
 
@@ -175,6 +178,29 @@ def _convolutions(document: RunDocument) -> Iterator[Experiment]:
         yield Experiment("convolutions", because, share / 2, intervention={"convolutions": {}})
 
 
+def _attention(document: RunDocument) -> Iterator[Experiment]:
+    """Yield attention without cuDNN where the device is idle at a line that launches cuDNN's kernels of it.
+
+    A line that only launches takes microseconds for each kernel: it would gain nothing.
+    """
+    account, run = document.account, evidence_of(document)
+    if account is None or account.seconds <= 0 or run.trace is None:
+        return
+    if not any(is_cudnn_attention(time.kernel.name) for time in run.trace.kernels):
+        return
+    slow = [
+        row
+        for row in account.rows
+        if row.kind == "idle" and row.where.file and row.launches and row.seconds >= PLANNING * row.launches
+    ]
+    attending = [row for row in slow if launches_cudnn_attention(run, row.where)]
+    share = sum(row.seconds for row in attending) / account.seconds
+    if share >= LIKELY:
+        because = Fact.of("trial-attention", share=share)
+        where = attending[0].where
+        yield Experiment("attention", because, share, intervention={"attention": {}}, where=where)
+
+
 def _loader(document: RunDocument) -> Iterator[Experiment]:
     """Yield workers for a loader of torch that has none; of one that has some, that they stay."""
     waits = [spot for spot in document.hot_spots if _is_in_loader(spot)]
@@ -235,6 +261,7 @@ HYPOTHESES: tuple[Callable[[RunDocument], Iterator[Experiment]], ...] = (
     _output,
     _tf32,
     _convolutions,
+    _attention,
     _loader,
     _device_memory,
 )

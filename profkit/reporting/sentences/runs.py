@@ -197,6 +197,11 @@ def trial_loader(share: float) -> str:
     return f"{percent(share)} of the time the program waits for a DataLoader"
 
 
+@SENTENCES.add("trial-attention")
+def trial_attention(share: float) -> str:
+    return f"the GPU is idle for {percent(share)} of a step in calls of attention, whose kernels are cuDNN's"
+
+
 @SENTENCES.add("trial-workers")
 def trial_workers(share: float) -> str:
     return f"{percent(share)} of the time is in a DataLoader that has workers"

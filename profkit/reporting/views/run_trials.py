@@ -20,6 +20,7 @@ CHANGES: Mapping[TrialName, str] = {
     "output": "write output in larger pieces",
     "tf32": "FP32 products as TF32",
     "convolutions": "cuDNN chooses algorithms by time",
+    "attention": "attention without cuDNN",
     "loader": "workers and pinned memory for DataLoader",
     "workers": "keep the workers of DataLoader from one epoch to the next",
     "device-memory": "growing segments on the device",

@@ -2,17 +2,21 @@ from dataclasses import replace
 
 import pytest
 
+from profkit.analysis.evidence import evidence_of
+from profkit.analysis.judge.rules.gpu_host import preparing_line
 from profkit.core.types import (
     Account,
     AccountRow,
     ApiCall,
     CodeLine,
     CodeSpot,
+    GpuLine,
     GpuTrace,
     Hotspot,
     Kernel,
     KernelTime,
     LineCode,
+    LineSamples,
     Place,
     Profile,
     RunDocument,
@@ -113,6 +117,81 @@ def test_the_devices_allocator_is_tried_where_torch_allocates_and_keeps_what_it_
     assert names(replace(of_torch, hot_spots=(emptying,))) == []
 
 
+ATTENDS = "y = F.scaled_dot_product_attention(q, cache[0, :, :, :at + t], cache[1, :, :, :at + t])"
+OF_CUDNN = "cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16_knob_7_64x64x64"
+OF_FLASH = "void flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>>(Flash_fwd_params)"
+
+
+def attending(
+    kernel: str = OF_CUDNN,
+    text: str = ATTENDS,
+    idle: float = 36.1e-3,
+    step: float = 49.9e-3,
+    line: int | None = None,
+) -> RunDocument:
+    """A decoder of 12 layers whose keys and values grow by one in each of 160 steps, as an H200 showed it."""
+    place = Place(function="forward", file="/app/captions.py", line=27)
+    attention = KernelTime(Kernel(kernel, (96, 12, 1), (128, 1, 1)), 1920, 0.086)
+    attention = replace(attention, file=place.file if line else None, line=line)
+    other = KernelTime(Kernel("gemvx", (96, 1, 1), (128, 1, 1)), 21_931, 0.1)
+    lines = (
+        GpuLine(place.file or "", 27, "forward", 1920, 5.9, 1900),
+        GpuLine(place.file or "", 29, "forward", 7680, 0.5, 21_900),
+    )
+    trace = GpuTrace(
+        "nsys", (other, attention), span=8.0, busy=0.19, launches=23_851, repeats=160, starved=1.0, lines=lines,
+        line_span=8.0, lines_of=8.0, api=(ApiCall("cuLibraryLoadData", 160, 1.0),),
+    )  # fmt: skip
+    seen = LineSamples("forward", place.file or "", 27, 6.0, 6.0, code=LineCode(text))
+    rows = (
+        AccountRow("idle", idle, place, launches=11, estimated=True),
+        AccountRow("idle", 3.2e-3, replace(place, line=29), launches=54, estimated=True),
+    )
+    return replace(
+        documents.empty(),
+        trace=trace,
+        account=Account("step", step, rows, repeats=160),
+        sampled=(SampledTime(28.0, 8.0, lines=(seen,)),),
+    )
+
+
+def test_attention_without_cudnn_is_tried_where_the_device_waits_for_its_plans() -> None:
+    (found,) = experiments(attending())
+    assert (found.name, found.where.line, found.intervention) == ("attention", 27, {"attention": {}})
+    assert round(found.share, 2) == 0.72
+    # Where its kernels have a line, the source's text is not asked.
+    assert names(attending(text="x = self.block(x)", line=27)) == ["attention"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        attending(OF_FLASH),  # of another library, which needs no plan
+        attending(idle=0.4e-3, step=5e-3),  # a line that only launches, 36 us each
+        attending(idle=2.3e-3),  # too little to be won
+        attending(text="x = self.block(x)"),  # a line that need not be it
+        attending(line=40),  # and one that is not it
+    ],
+)
+def test_attention_that_costs_the_host_little_keeps_its_library(other: RunDocument) -> None:
+    assert names(other) == []
+
+
+def test_the_plans_of_cudnn_are_named_also_where_its_kernels_have_no_line() -> None:
+    def prepares(document: RunDocument) -> int | None:
+        line = preparing_line(evidence_of(document))
+        return line.line if line is not None else None
+
+    assert prepares(attending()) == 27
+    assert prepares(attending(line=27)) == 27
+    assert prepares(attending(OF_FLASH)) is None
+    assert prepares(attending(text="x = self.block(x)")) is None
+    plans = attending()
+    assert plans.trace is not None
+    once = replace(plans.trace, api=(ApiCall("cuLibraryLoadData", 2, 0.1),))  # a cache of fixed size
+    assert prepares(replace(plans, trace=once)) is None
+
+
 LOADER = "/venv/site-packages/torch/utils/data/dataloader.py"
 
 
@@ -124,7 +203,10 @@ def test_a_loader_gets_workers_where_it_has_none_and_keeps_them_where_it_has_som
     reader: str, tried: list[str]
 ) -> None:
     held = {"loader": Variable("torch.DataLoader")}
-    below = (CodeLine("_BaseDataLoaderIter.__next__", LOADER, 720, 1.0), CodeLine(f"{reader}._next_data", LOADER, 1468, 0.9))
+    below = (
+        CodeLine("_BaseDataLoaderIter.__next__", LOADER, 720, 1.0),
+        CodeLine(f"{reader}._next_data", LOADER, 1468, 0.9),
+    )
     place, text = Place(function="epoch", file="/app/train.py", line=9), LineCode("for x, y in loader:")
     waits = CodeSpot(0.3, 1.0, "input", place, code=text, variables=held, below=below)
     assert names(replace(documents.empty(), hot_spots=(waits,))) == tried

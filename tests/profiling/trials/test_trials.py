@@ -202,6 +202,20 @@ def test_workers_are_kept_where_a_loader_that_ends_them_is_gone_through_again(
         assert (told.state, told.reason) == ("without-hold", Fact("trial-not-reached"))
 
 
+def test_attention_is_left_to_other_libraries_where_torch_knows_the_switch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    source = "import torch\nprint(torch.backends.cuda.cudnn_sdp_enabled())\n"
+    on = bench(tmp_path, source, 0.01)
+    experiment = Experiment("attention", BECAUSE, 0.5, {}, {"attention": {}})
+    told = TrialRun(on, experiment, time.monotonic(), 0.0, None).run()
+    assert told.state in ("same", "slower")  # than the 10 ms of the plain run: it did reach the program
+    assert (tmp_path / "try" / "printed").read_text() == "False\n"
+    faster = replace(tried("faster", 0.4).trials[0], name="attention")
+    (found,) = with_trials(replace(documents.empty(), trials=(faster,)), ())
+    assert "torch.backends.cuda.enable_cudnn_sdp(False)" in found.change
+    assert "the printed numbers were compared, nothing else" in found.change
+
+
 def test_the_line_that_keeps_workers_is_said_where_keeping_them_was_faster() -> None:
     one = replace(tried("faster", 0.5).trials[0], name="workers")
     restarted = Insight("restarted-workers", "Keep them", "x", "y", gain=GAIN)

@@ -9,17 +9,19 @@ from math import inf
 from typing import NamedTuple
 
 from profkit.analysis.account.step_places import is_loader, step_places
-from profkit.analysis.evidence import RunEvidence, idle_share, kernels_at, outwards
+from profkit.analysis.evidence import RunEvidence, idle_share, kernels_at, outwards, text_at
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.rules.gpu_lines import MIN_PER_REPETITION, MIN_WAITS, place_of_line
 from profkit.analysis.judge.rules.spots import LOOKS, OTHER, Find, calls_text, pattern_of, place_alone
 from profkit.analysis.judge.words import words
-from profkit.analysis.kernel_names.owner import kernel_owner
+from profkit.analysis.kernel_names.owner import is_cudnn_attention, kernel_owner
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import CodeSpot, GpuLine, GpuTrace, Insight, LineSamples
+from profkit.core.types import CodeSpot, GpuLine, GpuTrace, Insight, LineSamples, Place
 
 PREPARES = 1e-3  # seconds of the host in a call of a line: with less it launches
+AS_MANY = 0.2  # two parts of the launches, of a run each: that they differ by at most
+_ATTENDS = re.compile(r"attention\w*\(|\battn\w*\(|\bmha\(", re.IGNORECASE)
 _LOADS = re.compile(r"^cu(?:Library|Module)Load")
 _FRAMEWORKS = ("torch", "jax", "jaxlib", "triton", "numba")
 _CALLBACK = "/jax/_src/callback.py"
@@ -172,7 +174,30 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
         return None
     slow = line.seconds >= PREPARES * line.calls and line.seconds >= MIN_PER_REPETITION * trace.line_span
     own = kernels_at(run, place_of_line(line)) if slow else ()
-    return line if any(kernel_owner(kernel.kernel.name) == "cudnn" for kernel in own) else None
+    of_cudnn = any(kernel_owner(kernel.kernel.name) == "cudnn" for kernel in own)
+    return line if of_cudnn or (slow and launches_cudnn_attention(run, place_of_line(line))) else None
+
+
+def launches_cudnn_attention(run: RunEvidence, place: Place) -> bool:
+    """Return whether a line launches cuDNN's kernels of attention.
+
+    They may be known to no line, since each new length has kernels of its own. Then it is a line that calls attention,
+    and launches as large a part of all kernels as they are.
+    """
+    trace = run.trace
+    if trace is None:
+        return False
+    if any(is_cudnn_attention(kernel.kernel.name) for kernel in kernels_at(run, place)):
+        return True
+    lost = [kernel for kernel in trace.kernels if is_cudnn_attention(kernel.kernel.name) and not kernel.file]
+    launched = sum(
+        line.launches for line in trace.lines if (line.file, line.line) == (place.file, place.line)
+    )
+    every = sum(line.launches for line in trace.lines)
+    if not lost or not launched or not trace.launches or not _ATTENDS.search(text_at(run, place)):
+        return False
+    of_kernels = sum(kernel.launches for kernel in lost) / trace.launches
+    return abs(launched / every - of_kernels) <= AS_MANY * of_kernels
 
 
 def calls_framework(run: RunEvidence, spot: CodeSpot) -> bool:

@@ -177,6 +177,18 @@ def _tune_convolutions() -> None:
     call_after_import("torch", act)
 
 
+def _attend_without_cudnn() -> None:
+    """Let torch's attention choose among its other backends: cuDNN makes a plan for each new length of a sequence."""
+
+    def act(torch: ModuleType) -> None:
+        switch = getattr(torch.backends.cuda, "enable_cudnn_sdp", None)
+        if switch is not None:  # before 2.5 there is no such backend
+            switch(False)
+            _held["attention"] = True
+
+    call_after_import("torch", act)
+
+
 def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -236,6 +248,7 @@ _INTERVENTIONS: dict[str, Callable[..., None]] = {
     "output": _keep_output,
     "memoise": _memoise,
     "convolutions": _tune_convolutions,
+    "attention": _attend_without_cudnn,
     "loader": _load_beside,
     "workers": _keep_workers,
 }
