@@ -272,6 +272,12 @@ def _padded(file: Any, line: Any, function: Any, looks: Any, columns: Any, unuse
     return Hotspot(str(function), float(unused), float(columns), int(looks), str(file), int(line))
 
 
+def _copied(file: Any, line: Any, function: Any, module: Any, argument: Any, size: Any) -> Hotspot:
+    """Return an argument that a program of XLA copies whole, at the line that changes it; without one, nowhere."""
+    where = (str(file), int(line)) if file else (None, None)
+    return Hotspot(str(function), float(size), None, 1, *where, f"{module} {argument}")
+
+
 def _broken(file: Any, line: Any, reason: Any, whole: Any, count: Any) -> Hotspot:
     """Return where torch.compile left a function, and why."""
     known = {"whole": float(whole)}
@@ -288,6 +294,7 @@ _KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = 
     ("padding", _padded, "padding brought to the device", "count", "padded-batches"),
     ("tuned", _tuned, "tuned by Triton", "count", "tuned-kernels"),
     ("widened", _widened, "products of widened operands", "count", "widened-products"),
+    ("copied", _copied, "arguments that XLA copies", "B", "copied-arguments"),
     ("triton", _compiled_by_triton, "compiled again by Triton", "count", "recompilations"),
     ("jax", _compiled_by_jax, COMPILED_AGAIN, "count", "recompilations"),
 )

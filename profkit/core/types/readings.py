@@ -47,6 +47,7 @@ ProfileKind = Literal[
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew
     "held-lines",  # lines that held the device's memory when it was full: bytes
     "tuned-kernels",  # kernels that Triton tuned for several keys
+    "copied-arguments",  # arguments that a program of XLA copies whole in each call: bytes
     "widened-products",  # products in kernels of Triton of operands that were made float32 before
     "debug-checks",  # switches for debugging that are on
     "recompilations",  # functions that a compiler compiles again

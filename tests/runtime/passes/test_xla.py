@@ -1,12 +1,13 @@
 """The lines of kernels, out of a module as XLA wrote it for an H200, and the trace that takes them."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from profkit.analysis.timeline.joined_recordings import with_compiled_lines
 from profkit.core.types import GpuLine, GpuTrace, Kernel, KernelTime
-from profkit.runtime.passes.host.compilers import lines_of_module
+from profkit.runtime.passes.host.compilers import copied_arguments, lines_of_module, xla_copies
 
 MODULE = (Path(__file__).parents[2] / "data" / "cuda" / "texts" / "xla_module.hlo.txt").read_text()
 
@@ -30,6 +31,64 @@ def test_what_older_versions_wrote_into_each_instruction_is_read() -> None:
     of_it = 'metadata={op_name="a" source_file="m.py" source_line=4}'
     written = f"ENTRY %main {{\n  ROOT %add.1 = f32[] fusion(%x), {of_it}\n}}"
     assert list(lines_of_module(written, lambda _: False)) == [["m.py", 4, "", "add_1"]]
+
+
+REMEMBER = Path(__file__).parents[2] / "data" / "jax"
+
+
+def is_foreign(file: str) -> bool:
+    return "site-packages" in file
+
+
+def test_arguments_that_were_not_donated_are_copied_where_the_program_changes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`copy.5 = f32[4096,32] copy(%memory__next_obs__.1)`: as JAX 0.10.2 compiled it."""
+    monkeypatch.setattr(xla_copies, "MIN_BYTES", 100_000)
+    text = gzip.decompress((REMEMBER / "remember.hlo.txt.gz").read_bytes()).decode()
+    rows = sorted(copied_arguments([("jit_remember", text)], is_foreign), key=str)
+    assert rows == [
+        ["quad_replay.py", 46, "remember", "jit_remember", "memory", 524_288],
+        ["quad_replay.py", 47, "remember", "jit_remember", "memory", 524_288],
+        ["quad_replay.py", 48, "remember", "jit_remember", "memory", 131_072],
+    ]
+    donated = gzip.decompress((REMEMBER / "remember.donated.hlo.txt.gz").read_bytes()).decode()
+    assert list(copied_arguments([("jit_remember", donated)], is_foreign)) == []
+    assert list(copied_arguments([("jit_step", MODULE)], is_foreign)) == []
+
+
+WRITES = 'metadata={op_name="jit(f)/dynamic_update_slice" source_file="m.py" source_line=7}'
+AS_A_GRAPH = f"""HloModule jit_f
+
+%command_buffer (p: f32[1024,512], p.1: f32[4]) -> f32[1024,512] {{
+  %p = f32[1024,512]{{1,0}} parameter(0)
+  %p.1 = f32[4]{{0}} parameter(1)
+  %copy.1 = f32[1024,512]{{1,0}} copy(%p)
+  ROOT %fusion.1 = f32[1024,512]{{1,0}} fusion(%copy.1, %p.1), kind=kLoop, calls=%fused, {WRITES}
+}}
+
+ENTRY %main (state.1: f32[1024,512], x.1: f32[4]) -> f32[1024,512] {{
+  %state.1 = f32[1024,512]{{1,0}} parameter(0), metadata={{op_name="state"}}
+  %x.1 = f32[4]{{0}} parameter(1), metadata={{op_name="x"}}
+  ROOT %call = f32[1024,512]{{1,0}} call(%state.1, %x.1), to_apply=%command_buffer
+}}
+"""
+
+
+def test_of_what_runs_as_a_graph_the_arguments_are_those_of_the_program() -> None:
+    assert list(copied_arguments([("jit_f", AS_A_GRAPH)], is_foreign)) == [
+        ["m.py", 7, "", "jit_f", "state", 1 << 21]
+    ]
+    # What the program made itself, a loop's state say, cannot be donated.
+    made = AS_A_GRAPH.replace("call(%state.1,", "call(%made.1,")
+    assert list(copied_arguments([("jit_f", made)], is_foreign)) == []
+    # What is given back as it was, is copied, too; nothing says where.
+    returned = AS_A_GRAPH.replace(
+        "fusion(%copy.1, %p.1), kind=kLoop, calls=%fused, " + WRITES, "tuple(%copy.1)"
+    )
+    assert list(copied_arguments([("jit_f", returned)], is_foreign)) == [
+        ["", 0, "", "jit_f", "state", 1 << 21]
+    ]
 
 
 def test_a_collective_has_the_line_that_asks_for_it() -> None:

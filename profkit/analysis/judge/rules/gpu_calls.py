@@ -1,5 +1,5 @@
-"""Rules on what a program asks of the driver or of a library again and again: memory, graphs, small copies, copies on
-the device, sums into few places, factorisations, lengths of FFTs."""
+"""Rules on what a program asks of the driver or of a library again and again: memory, graphs, small copies, sums into
+few places, factorisations, lengths of FFTs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from profkit.analysis.account.step_places import dispatching_lines, holding_line
 from profkit.analysis.evidence import (
     RunEvidence,
     idle_share,
-    launching_lines,
     looping_call,
     main_line,
-    part_text,
     text_at,
 )
 from profkit.analysis.judge.rule import insight_at
@@ -26,8 +24,8 @@ from profkit.analysis.judge.rules.gpu_lines import (
     place_of_line,
 )
 from profkit.analysis.judge.words import words
-from profkit.core.formatting import format_quantity, percent_text, plural
-from profkit.core.types import ApiCall, GpuTrace, HoldingCall, Insight, KernelTime, Place
+from profkit.core.formatting import format_quantity, percent_text
+from profkit.core.types import ApiCall, HoldingCall, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
 REPLAYS = 2  # of a graph that was worth a capture
@@ -59,11 +57,6 @@ _SORTING = re.compile(r"^aten::_?(unique_dim|unique|sort|argsort)2?(?:_stable)? 
 _COPYING = re.compile(r"direct_copy_kernel|CatArrayBatchedCopy")
 _IN_CALLS = "the time that the host spends in these calls"
 _MODULE = re.compile(r"hlo_module=(jit_\w+)")
-_OF_COPIES = (
-    (re.compile(r"\.at\["), "updated"),
-    (re.compile(r"expand|repeat|tile\("), "expanded"),
-    (re.compile(r"\b(?:cat|stack|concatenate|append)\(|aten::cat "), "joined"),
-)
 
 
 def device_allocations(run: RunEvidence) -> Iterator[Insight]:
@@ -298,50 +291,6 @@ def is_copy(kernel: KernelTime) -> bool:
     """Return whether a kernel of ATen only copies, without changing the type."""
     name = kernel.kernel.name
     return _COPYING.search(name) is not None and "WithCast" not in name
-
-
-def device_copies(run: RunEvidence) -> Iterator[Insight]:
-    """Yield a line that copies whole arrays within the device."""
-    trace = run.trace
-    if trace is None or not trace.span or not trace.repeats:
-        return
-    by_kernels = [kernel for kernel in trace.kernels if is_copy(kernel)]
-    by_driver = [transfer for transfer in trace.transfers if transfer.kind == "device to device"]
-    share = run.share_of(by_kernels)
-    share += min(trace.copying or 0.0, sum(transfer.seconds for transfer in by_driver)) / trace.span
-    count = sum(kernel.launches for kernel in by_kernels) + sum(transfer.count for transfer in by_driver)
-    if share < MUCH or count < MIN_PER_REPETITION * trace.repeats:
-        return
-    moved = sum(transfer.bytes for transfer in by_driver)
-    largest = max(by_kernels, key=lambda kernel: kernel.total, default=None)
-    if largest is not None and largest.total < sum(transfer.seconds for transfer in by_driver):
-        largest = None
-    of_what = f", most of {largest.operation}" if largest is not None and largest.operation else ""
-    size = f", {format_quantity(moved, 'B')}" if moved and largest is None else ""
-    place, by_line = looping_place(run), _copying_lines(trace, by_kernels)
-    if trace.lines:
-        place = max(by_line, key=by_line.__getitem__, default=Place())
-    of_line = f"; this line makes {part_text(by_line, place)} of them" if place in by_line else ""
-    text = f"{text_at(run, place)} {largest.operation if largest is not None else ''}"
-    how = next((name for known, name in _OF_COPIES if known.search(text)), "layout")
-    yield Insight(
-        "device-copies",
-        words(f"device-copies.{how}.title", "program"),
-        f"{plural(count, 'copy', 'copies')}{size}{of_what} take {percent_text(100 * share)} of the time: each reads "
-        f"and writes all of its data{of_line}",
-        words(f"device-copies.{how}", "program"),
-        place,
-        run.gain(share, "as if nothing were copied"),
-    )
-
-
-def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place, float]:
-    seconds = launching_lines(kernels)
-    for line in trace.lines:
-        copied = sum(transfer.seconds for transfer in line.transfers if transfer.kind == "device to device")
-        if copied:
-            seconds[place_of_line(line)] = seconds.get(place_of_line(line), 0.0) + copied
-    return seconds
 
 
 def by_operation(

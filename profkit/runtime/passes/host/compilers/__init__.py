@@ -4,7 +4,15 @@ from .jax_compiler import JaxCompiler
 from .operations_file import MAX_ROWS, add_to_file
 from .torch_compile import CompilerLog
 from .triton_kernels import TritonTuner
-from .xla_modules import kernel_lines, kernel_rows, lines_of_module, operation_lines, operations_of_module
+from .xla_copies import copied_arguments
+from .xla_modules import (
+    kernel_lines,
+    kernel_rows,
+    lines_of_module,
+    module_texts,
+    operation_lines,
+    operations_of_module,
+)
 
 __all__ = [
     "MAX_ROWS",
@@ -12,9 +20,11 @@ __all__ = [
     "JaxCompiler",
     "TritonTuner",
     "add_to_file",
+    "copied_arguments",
     "kernel_lines",
     "kernel_rows",
     "lines_of_module",
+    "module_texts",
     "operation_lines",
     "operations_of_module",
 ]

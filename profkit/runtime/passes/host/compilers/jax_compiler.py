@@ -7,12 +7,14 @@ import importlib
 import os
 import sys
 from contextlib import suppress
+from itertools import islice
 from types import FrameType
 from typing import Any
 
 from ..own_library import is_foreign
-from .operations_file import MAX_ROWS, add_to_file
-from .xla_modules import kernel_lines
+from .operations_file import MAX_KERNELS, MAX_ROWS, add_to_file
+from .xla_copies import copied_arguments
+from .xla_modules import kernel_lines, module_texts
 
 
 class JaxCompiler:
@@ -22,6 +24,7 @@ class JaxCompiler:
         self._out = out
         self._compiled: dict[tuple[str, int, str, str], list[float]] = {}
         self._kernels: list[list[object]] = []
+        self._copied: list[list[object]] = []
 
     def start(self) -> None:
         """Hear of compilations from here on."""
@@ -34,7 +37,9 @@ class JaxCompiler:
             return
         with suppress(Exception):
             client: Any = sys.modules["jax"].devices()[0].client
-            self._kernels = kernel_lines(client.live_executables(), is_foreign)
+            texts = list(module_texts(client.live_executables()))
+            self._kernels = kernel_lines(texts, is_foreign)
+            self._copied = list(islice(copied_arguments(texts, is_foreign), MAX_KERNELS))
 
     def _hear(self, event: str, seconds: float, /, **about: Any) -> None:
         if not event.endswith("/backend_compile_duration"):
@@ -48,9 +53,10 @@ class JaxCompiler:
             self._compiled.setdefault(place, []).append(float(seconds))
 
     def finish(self) -> None:
-        """Write, as the process ends, the lines that caused recompilations, and the lines of the kernels."""
+        """Write, as the process ends, the lines that caused recompilations, those of the kernels, and copies."""
         again = [(key, found) for key, found in self._compiled.items() if len(found) > 1]
         again.sort(key=lambda item: -sum(item[1]))
         rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MAX_ROWS]]
         if rows or self._kernels:
-            add_to_file(self._out, jax=rows, kernels=self._kernels)
+            copied = {"copied": self._copied} if self._copied else {}
+            add_to_file(self._out, jax=rows, kernels=self._kernels, **copied)

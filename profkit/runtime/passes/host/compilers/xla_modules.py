@@ -26,11 +26,6 @@ _COMPUTATION = re.compile(r"^%([\w.-]+) \(.*?(?:^\}|\Z)", re.MULTILINE | re.DOTA
 _LIBRARY = re.compile(r'custom_call_target="(__cublas)')
 
 
-def kernel_lines(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> list[list[object]]:
-    """Return file, line, function, kernel and module of what these programs of XLA launch."""
-    return _lines_of_kernels(_module_texts(programs), is_foreign)
-
-
 def kernel_rows(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> dict[str, list[list[object]]]:
     """Return what these programs of XLA launch, as it is written into the file.
 
@@ -38,20 +33,19 @@ def kernel_rows(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> d
     """
     from .xla_schedule import schedule_rows  # of no other program
 
-    texts = list(_module_texts(programs))
-    rows = {"kernels": _lines_of_kernels(texts, is_foreign), "schedule": []}
+    texts = list(module_texts(programs))
+    rows = {"kernels": kernel_lines(texts, is_foreign), "schedule": []}
     with suppress(Exception):  # a text of another version: lines are written without it
         rows["schedule"] = schedule_rows(texts, is_foreign)
     return rows
 
 
-def _lines_of_kernels(
-    texts: Iterable[tuple[str, str]], is_foreign: Callable[[str], bool]
-) -> list[list[object]]:
+def kernel_lines(texts: Iterable[tuple[str, str]], is_foreign: Callable[[str], bool]) -> list[list[object]]:
+    """Return file, line, function, kernel and module of what these modules of XLA launch."""
     return [[*row, module] for module, text in texts for row in lines_of_module(text, is_foreign)]
 
 
-def _module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
+def module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each module, up to MAX_CHARACTERS characters in all."""
     read = 0
     for program in programs:
@@ -97,7 +91,7 @@ def operation_lines(programs: Sequence[Any], foreign: Callable[[str], bool]) -> 
     """Return file, line, function, instruction, module and JAX's name of what programs of XLA may run."""
     rows = (
         [*row[:4], module, row[4]]
-        for module, text in _module_texts(programs)
+        for module, text in module_texts(programs)
         for row in operations_of_module(text, foreign)
     )
     return list(islice(rows, MAX_OPERATIONS))

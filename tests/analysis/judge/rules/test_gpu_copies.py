@@ -1,0 +1,135 @@
+"""Whole arrays that are copied within the device in each step: what each framework is told, and at which line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.judge.findings import find_insights
+from profkit.core.types import (
+    CodeSpot,
+    GpuTrace,
+    Hotspot,
+    Insight,
+    Kernel,
+    KernelTime,
+    LineCode,
+    LineSamples,
+    Place,
+    Profile,
+    RunDocument,
+    SampledTime,
+    Transfer,
+)
+from tests import gpu_documents
+
+XLA = "loop_dynamic_update_slice_fusion"
+ATEN = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
+STEPS, EACH = 1819, 1_629_487_104  # bytes in a step: of two arrays of 0.8 GB, and two small ones
+# What JAX's text of the program says that it copies: line, argument and bytes.
+ARGUMENTS = (
+    (46, "memory", 805_306_368),
+    (47, "memory", 805_306_368),
+    (48, "memory", 16_777_216),
+    (49, "memory", 2_097_152),
+)
+AFTER = "params, loss, key = learn(params, memory, key)"  # where the host waits for the queue of launches
+
+
+def copying(
+    kernel: str, text: str = AFTER, arguments: tuple[tuple[int, str, int], ...] = ARGUMENTS, each: int = EACH
+) -> RunDocument:
+    """The trace of quad_replay on an H200: 10 copies in a step, 81 % of it. Its host is most in line 100."""
+    once = KernelTime(Kernel(kernel, (256, 1, 1), (128, 1, 1)), STEPS, 0.2)
+    trace = GpuTrace(
+        "jax_profiler", (once,), span=1.75, busy=1.68, launches=STEPS, repeats=STEPS, copying=1.42, starved=0.1,
+        transfers=(Transfer("device to device", 10 * STEPS, STEPS * each, 1.42),),
+    )  # fmt: skip
+    code = LineCode(text, 93)
+    place = Place(function="main", file="/app/quad_replay.py", line=100)
+    spot = CodeSpot(0.4, 7.0, "library", place, code=code)
+    seen = LineSamples("main", place.file or "", 100, 7.0, 7.0, code=code)
+    spots = tuple(
+        Hotspot("remember", size, None, 1, place.file, line, f"jit_remember {name}")
+        for line, name, size in arguments
+    )
+    copied = Profile("arguments that XLA copies", "B", float(EACH), spots, "copied-arguments")
+    return replace(
+        gpu_documents.report(trace=trace, sampled=(SampledTime(16.0, 16.0, lines=(seen,)),)),
+        hot_spots=(spot,),
+        profiles=(copied,) if spots else (),
+    )
+
+
+def told(document: RunDocument) -> Insight:
+    (found,) = (one for one in find_insights(document) if one.rule == "device-copies")
+    return found
+
+
+def test_what_a_jitted_function_copies_of_its_arguments_is_to_be_donated_to_it() -> None:
+    found = told(copying(XLA))
+    assert found.title == "Donate what jax.jit(remember) changes: it copies all of it in each call"
+    assert "remember copies 1.52 GiB of its argument memory in each call" in found.evidence
+    assert 'jax.jit, donate_argnames="memory"' in found.change
+    assert (found.where.function, found.where.line) == ("remember", 46)
+    assert found.gain is not None
+    assert round(found.gain.at_most, 2) == 0.81
+
+
+@pytest.mark.parametrize(
+    ("arguments", "each"),
+    [
+        ((), EACH),  # what the program copies is not known
+        (((46, "memory", 1 << 20),), EACH),  # it is little of what is copied
+        (ARGUMENTS, EACH // 3),  # it did not run in each step
+    ],
+)
+def test_copies_of_jax_that_no_argument_explains_have_no_line_and_speak_of_donation(
+    arguments: tuple[tuple[int, str, int], ...], each: int
+) -> None:
+    found = told(copying(XLA, arguments=arguments, each=each))
+    assert found.where == Place()
+    assert "donate_argnums" in found.change
+    assert "contiguous" not in found.change
+    assert "jax.jit(" in found.change
+
+
+def test_two_calls_in_a_step_copy_twice_as_much() -> None:
+    assert "jax.jit(remember)" in told(copying(XLA, each=2 * EACH)).title
+
+
+def test_a_program_of_jax_that_copies_nothing_in_its_steps_has_no_such_finding() -> None:
+    document = copying(XLA)
+    assert document.trace is not None
+    quiet = replace(document.trace, transfers=(), copying=0.0)  # with donation, as the program was mended
+    assert [one for one in find_insights(replace(document, trace=quiet)) if one.rule == "device-copies"] == []
+
+
+def test_an_update_outside_of_jit_keeps_its_line() -> None:
+    found = told(copying(XLA, "history = history.at[step].set(x)", ()))
+    assert found.where.line == 100
+    assert "outside of jax.jit" in found.change
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text", "words", "line"),
+    [
+        (ATEN, "x = x.clone()", ".contiguous()", 100),
+        ("cupy_add__float32_float32_float32", "kept = cp.ascontiguousarray(x.T)", "ascontiguousarray", 100),
+        ("cupy_add__float32_float32_float32", "y = step(x)", "ascontiguousarray", None),  # it may be of another line
+    ],
+)  # fmt: skip
+def test_each_library_is_told_in_its_own_words(kernel: str, text: str, words: str, line: int | None) -> None:
+    found = told(copying(kernel, text, ()))
+    assert words in found.change
+    assert found.where.line == line
+    assert ("torch" in found.change, "jax" in found.change) == (False, False)
+
+
+def test_a_compiled_program_is_told_of_its_buffers() -> None:
+    document = replace(copying("step", "", ()), hot_spots=(), sampled=())
+    workload = replace(document.workload, command=("./replay",), python=None)
+    found = told(replace(document, workload=workload))
+    assert "cudaMemcpyDeviceToDevice" in found.change
+    assert "contiguous" not in found.change
