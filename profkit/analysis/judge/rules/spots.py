@@ -68,6 +68,28 @@ def called_names(spot: CodeSpot) -> list[str]:
     return [construct.name for construct in spot.code.find("call")] if spot.code is not None else []
 
 
+def say_together(
+    spots: Sequence[CodeSpot],
+    rule: str,
+    title: str,
+    evidence: str,
+    share: float | None = None,
+    change: str = "",
+) -> Insight:
+    """Return one insight on lines of one loop or function, at the largest of them: the evidence has the share of all.
+
+    Of a single line it is that of `say`.
+    """
+    first = max(spots, key=lambda spot: spot.share)
+    taken = sum(spot.share for spot in spots)
+    lines = sorted({spot.where.line for spot in spots if spot.where.line is not None})
+    if len(lines) < 2:
+        return say(first, rule, title, evidence, share, change=change)
+    text = f"{percent_text(100 * taken)} of the time is in {place_name(first.where)}, lines {lines[0]} to {lines[-1]}"
+    whole = say(first, rule, title, evidence, taken if share is None else share, change=change)
+    return replace(whole, evidence=f"{text}: {evidence}")
+
+
 _CHEAP = frozenset({"append", "add", "len", "float", "int", "abs", "round", "range", "get", "print"})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -61,6 +62,16 @@ def test_what_registers_showed_is_said_of_its_function(kind: RegisterKind, rule:
     assert (found.where.line, found.gain is not None and 0.5 < found.gain.at_most <= 0.72) == (12, True)
     assert "80 % of 100 looks" in found.evidence
     assert rule not in judged(with_fact(replace(fact, function="other")))
+    # What to do is said in the words of C, C++ and Rust, and with nothing left to fill in.
+    assert not re.search(r"numpy|torch|\{\w*\}", found.change), found.change
+
+
+def test_the_lines_of_a_loop_that_registers_show_are_one_finding_with_the_share_of_all() -> None:
+    beside = replace(SPOT, share=0.05, where=replace(AT, line=14), code=LineCode("state = y;"))
+    document = with_fact(FACT)
+    found = judged(replace(document, hot_spots=(replace(SPOT, share=0.8), beside)))["denormal-numbers"]
+    assert found.evidence.startswith("85 % of the time is in tick, lines 12 to 14: numbers below")
+    assert "_mm_setcsr" in found.change
 
 
 def test_large_records_count_where_they_come_from_beyond_the_second_cache() -> None:

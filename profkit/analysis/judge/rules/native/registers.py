@@ -10,7 +10,7 @@ import re
 
 from profkit.analysis.function_names import plain_symbol
 from profkit.analysis.judge.rules.counted import profile_of
-from profkit.analysis.judge.rules.spots import Find, say
+from profkit.analysis.judge.rules.spots import Find, say_together
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES
 from profkit.core.formatting import percent_text
@@ -76,13 +76,13 @@ def in_registers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     share = sum(hot_spot.share for hot_spot in alike) * fact.looks / fact.of
     share *= 1 - fact.number / fact.size if fact.kind == "record" else AT_MOST.get(fact.kind, 1.0)
     at = f" (line {fact.line})" if fact.line is not None and fact.line != spot.where.line else ""
-    return say(
-        spot,
+    return say_together(
+        alike,
         rule,
         title.format(number=fact.number, size=fact.size, threads=fact.threads),
         f"{_shows(fact)}{at}, in {percent_text(100 * fact.looks / fact.of)} of {fact.of} looks at its registers",
         share,
-        change=words(rule, "host"),
+        change=words(f"{rule}.native" if fact.kind == "denormal" else rule, "host"),
     )
 
 

@@ -83,7 +83,7 @@ def denormal_numbers(document: RunDocument, spot: CodeSpot) -> Insight | None:  
             f"Numbers near 0 in {array} are denormal, and arithmetic with them is many times slower",
             f"up to {share:.0f} % of {array} is denormal: smaller than the smallest number of full precision, and not 0"
             + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
-            change=words("denormal-numbers", "host").format(name=array),
+            change=words("denormal-numbers.array", "host").format(name=array),
         )
     return None
 
