@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import pytest
@@ -133,3 +135,61 @@ def test_of_several_that_wait_for_a_lock_the_one_that_has_it_is_told_beside_othe
         assert thread.submit(asyncio.run, _held_by_one(of_one_lock=True)).result() == ("ask", True)
         name, alone = thread.submit(asyncio.run, _held_by_one(of_one_lock=False)).result()
     assert (name, alone) != ("ask", True)
+
+
+class _Record(NamedTuple):
+    state: object
+    reward: float
+
+
+class _Slots:
+    __slots__ = ("state", "unset")
+
+    def __init__(self, state: object) -> None:
+        self.state = state
+
+
+def _frame_of_reader(held: Any) -> FrameType:
+    return sys._getframe() if held is not None else (held.state, held["state"])
+
+
+@pytest.mark.parametrize("make", [list, tuple])
+def test_what_sequences_hold_is_told_by_their_first_element(make: Callable[[object], object]) -> None:
+    numpy = pytest.importorskip("numpy")
+    rows = make([numpy.zeros(192), numpy.ones(192)])
+    arrays = ["numpy.ndarray", 192, 192]
+    for held, name in (
+        (rows, "held"),
+        (_Record(rows, 1.0), "held.state"),
+        ([_Record(numpy.zeros(192), 1.0)], "held[].state"),
+        ([(numpy.zeros(192), 1)], "held[][0]"),
+        ({"state": rows}, "held['state']"),
+        (_Slots(rows), "held.state"),
+    ):
+        seen = FunctionValues()
+        seen.look(_frame_of_reader(held))
+        assert {name: kept for name, kept in seen.types.items() if "[elements]" in name} == {
+            f"{name} [elements]": arrays
+        }
+
+
+def test_plain_numbers_and_objects_of_the_program_tell_nothing_of_elements() -> None:
+    numpy = pytest.importorskip("numpy")
+    assert looked_at([[[1.0, 2.0]]])["held [elements]"] == ["list", 2, 2]
+    assert looked_at([[numpy.float32(1)]])["held [elements]"] == ["numpy.number", 1, 1]
+    for held in ([1.0, 2.0], [], [[]], [["a"]], [object()], numpy.zeros((3, 3)), [numpy.array(["a"])]):
+        assert "held [elements]" not in looked_at([held])
+
+
+class _Asked:
+    """It fails if a look at it runs its own code."""
+
+    def __getattribute__(self, name: str) -> object:
+        raise AssertionError(name)
+
+
+def test_a_look_runs_no_code_of_the_program() -> None:
+    seen = FunctionValues()
+    seen.look(_frame_of_reader([_Asked()]))
+    seen.look(_frame_of_reader(_Asked()))
+    assert not any("[elements]" in name for name in seen.types)

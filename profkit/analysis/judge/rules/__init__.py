@@ -23,6 +23,7 @@ from profkit.analysis.judge.rules import (
     host_operations,
     spot_arrays,
     spot_chains,
+    spot_conversions,
     spot_functions,
     spot_loops,
     spot_queries,
@@ -201,6 +202,7 @@ RULES: tuple[Rule, ...] = (
 # Patterns of a hot spot, in the order in which they are asked.
 PATTERNS = (
     *spot_waits.WAITS,
+    *spot_conversions.PATTERNS,
     *spot_loops.PATTERNS,
     *spot_chains.PATTERNS,
     *again.PATTERNS,

@@ -16,6 +16,7 @@ from profkit.analysis.judge.rules.counted import (
     share_below,
     with_slashes,
 )
+from profkit.analysis.judge.rules.spot_conversions import goes_through_arrays
 from profkit.analysis.judge.rules.spots import (
     MIN_CALLS,
     SEVERAL,
@@ -345,6 +346,7 @@ def list_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
             or held is None
             or held.type not in ("list", "tuple")
             or (held.length or 0) < SEVERAL
+            or goes_through_arrays(spot, given[1])
         ):
             continue
         return say(

@@ -3,12 +3,14 @@
 Nothing is called on a value but `type`, `len` of what is built in, and of arrays and tensors of exactly NumPy's and
 torch's own types, and of groups of pandas, what these know of themselves: no code of the program runs for it. No
 content leaves the process: of arguments only how many different ones were seen, of a pattern how many alternatives it
-has, of an array how many of its numbers are denormal, of groups how many there are.
+has, of an array how many of its numbers are denormal, of groups how many there are, of a list what its elements are.
 """
 
 from __future__ import annotations
 
 import sys
+
+from .contents import ELEMENTS, named_in, sequences_of
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_LOOKS = 400  # at the arguments of one function
 TYPE_LOOKS = 12  # at the types of its variables: the first few, then each tenth
-MAX_NAMES = 24
+MAX_NAMES, MAX_SEQUENCES = 24, 8
 MAX_TASKS = 256
 ONCE, TWICE = "[once]", "[twice]"  # among those of a library's function: how many arguments were met so often
 # Among the variables of a function with a cache; of one that is full, also how many results it keeps.
@@ -88,8 +90,7 @@ class FunctionValues:
             return
         code, known = frame.f_code, frame.f_locals
         try:
-            for name, value in _variables(code, frame, known):
-                self._note(name, value)
+            self._note_all(code, _variables(code, frame, known))
         finally:
             if code.co_flags & _OPTIMIZED and sys.version_info < (3, 13):
                 known.clear()
@@ -135,8 +136,15 @@ class FunctionValues:
             else:
                 self.arguments = None
         if self.looks <= TYPE_LOOKS or self.looks % 10 == 0:
-            for name, value in _variables(code, frame, known):
-                self._note(name, value)
+            self._note_all(code, _variables(code, frame, known))
+
+    def _note_all(self, code: CodeType, variables: list[tuple[str, object]]) -> None:
+        names, keys = named_in(code)
+        for name, value in variables:
+            self._note(name, value)
+        for name, value in variables:
+            for path, kind, numbers in sequences_of(name, value, names, keys):
+                self._keep(path + ELEMENTS, kind, numbers, MAX_NAMES + MAX_SEQUENCES)
 
     def _note(self, name: str, value: object) -> None:
         kind = type(value)
@@ -161,12 +169,12 @@ class FunctionValues:
                 type_name = type_name if value.dtype.is_floating_point else TOKENS  # type: ignore[attr-defined]
         self._keep(name, type_name, length)
 
-    def _keep(self, name: str, type_name: str, length: int) -> None:
+    def _keep(self, name: str, type_name: str, length: int, most: int = MAX_NAMES) -> None:
         before = self.types.get(name)
         if before is not None and before[0] == type_name:
             before[2] = before[2] if length >= before[1] else -1
             before[1] = max(length, before[1])
-        elif before is not None or len(self.types) < MAX_NAMES:
+        elif before is not None or len(self.types) < most:
             self.types[name] = [type_name, length, length]
 
 
