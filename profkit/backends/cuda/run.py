@@ -274,8 +274,10 @@ def _padded(file: Any, line: Any, function: Any, looks: Any, columns: Any, unuse
 
 def _copied(file: Any, line: Any, function: Any, module: Any, argument: Any, size: Any) -> Hotspot:
     """Return an argument that a program of XLA copies whole, at the line that changes it; without one, nowhere."""
-    where = (str(file), int(line)) if file else (None, None)
-    return Hotspot(str(function), float(size), None, 1, *where, f"{module} {argument}")
+    of = f"{module} {argument}"
+    if not file:
+        return Hotspot(str(function), float(size), None, 1, library=of)
+    return Hotspot(str(function), float(size), None, 1, str(file), int(line), of)
 
 
 def _broken(file: Any, line: Any, reason: Any, whole: Any, count: Any) -> Hotspot:
