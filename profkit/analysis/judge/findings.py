@@ -170,7 +170,7 @@ def _is_part(insight: Insight, of: Insight) -> bool:
     if insight.rule not in rule.includes:
         return False
     same = (insight.where.file, insight.where.function) == (of.where.file, of.where.function)
-    return same or insight.where.file is None or of.where.file is None
+    return same or rule.anywhere or insight.where.file is None or of.where.file is None
 
 
 def _is_explained(insight: Insight, cause: Insight) -> bool:

@@ -26,8 +26,8 @@ class Rule:
     not speak of the work of a GPU alone. `about`: why a device has nothing to do ("cause"), only that it has nothing
     ("waiting"), counters of the processor, which speak of the place that was counted, or the whole program; by it
     findings on the same time are held against each other. `includes`: the rules whose findings go away with its own,
-    at its place or, where one has none, anywhere; with `includes_kernels` those on kernels do, too. `traceless`: stacks
-    and compilers prove it, so that it needs no timeline. `also`: other names of what it finds.
+    at its place or, where one has none, anywhere; with `anywhere` always; with `includes_kernels` those on kernels do,
+    too. `traceless`: stacks and compilers prove it, so that it needs no timeline. `also`: other names of what it finds.
     `explains`: the targets that are missed where it applies. `wasted`: what it wins was no part of the
     operation's work, so that the account does not count it as needed.
     """
@@ -37,6 +37,7 @@ class Rule:
     of_host: bool = False
     about: Literal["end", "program", "cause", "waiting", "counters", "work"] = "work"
     includes: tuple[str, ...] = ()
+    anywhere: bool = False
     includes_kernels: bool = False
     traceless: bool = False
     also: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from profkit.analysis.timeline.origins import OriginIndex
 from profkit.analysis.timeline.range_names import SourceLine, range_meaning
 from profkit.analysis.timeline.range_paths import RangePaths
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording, distinct_pairs
+from profkit.analysis.timeline.stream_order import StreamSums
 from profkit.analysis.timeline.time_windows import TimeWindows
 from profkit.analysis.timeline.work_sums import WorkSums, multiplies
 from profkit.core.types import ApiCall, GpuLine, GpuOperation, GpuRange, GpuTrace, Kernel, KernelTime
@@ -210,6 +211,7 @@ class TraceSums:
         self._devices: dict[int, Idle] = {}
         self._computing: dict[int, Idle] = {}  # the same without copies, and memsets
         self._communication = CommunicationSums(recording.tables.configurations, windows)
+        self._streams = StreamSums(recording.tables)
         self._working: set[int] = set()  # devices that ran kernels
         self._threads = Counter[tuple[int, int]]()  # kernels by process and thread that launched them
         self._bounds: tuple[int, int] | None = None  # first and last launch that counts, in ns
@@ -287,6 +289,7 @@ class TraceSums:
             rows = block["device"] == device
             idle = self._devices.setdefault(device, Idle(self._windows))
             idle.add(block["start"][rows], block["end"][rows], queued[rows], window[rows], returned[rows])
+            self._streams.add(device, block[rows])
             rows &= block["kind"] != TRANSFER
             if rows.any():
                 computing = self._computing.setdefault(device, Idle(self._windows))
@@ -348,6 +351,7 @@ class TraceSums:
             setup_seconds=kernels.setup_seconds if repeats is None else kernels.setup_seconds or 0.0,
             operations=operations,
             communication=self._communication.summed(self._computing),
+            streams=self._streams.summed(),
             lines=lines,
             work=self._ranges.work(),
             line_span=line_span,

@@ -160,7 +160,9 @@ def _lines_defining(name: str, source: _Source, *, numba: bool) -> Iterator[int]
 
 # ------------------------------------------------------------ lines that call the API
 
-_CALL = re.compile(r"\b(cuda(?:Memcpy|Malloc|Free|Host|DeviceSync|StreamSync|GraphInst)\w*)\s*(\([^;]*)")
+_CALL = re.compile(
+    r"\b(cuda(?:Memcpy|Memset|Malloc|Free|Host|DeviceSync|StreamSync|GraphInst)\w*)\s*(\([^;]*)"
+)
 _NO_CODE = re.compile(r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])'""", re.DOTALL)
 SMALL_COPY = 1 << 16  # bytes: with less the host wants to know something, and does not work on it
 _LOOP = re.compile(r"\b(?:for|while)\s*\(|\bdo\b")
@@ -197,7 +199,7 @@ def _calling_lines(trace: GpuTrace, codes: Mapping[str, str]) -> Iterator[GpuLin
         if name == "cudaMallocManaged" and managed:  # before what counts
             yield GpuLine(*found_at[0][1:3], transfers=managed, call=name)
         # Of several that allocate in loops the first stands for all; a copy or a wait has to be the one.
-        named = len(repeated) == 1 or (repeated[0][0] and not re.search("Memcpy|Synchronize", name))
+        named = len(repeated) == 1 or (repeated[0][0] and not re.search("Mem(?:cpy|set)|Synchronize", name))
         moved = tuple(transfer for transfer in trace.transfers if transfer.kind == _WAYS.get(way))
         together = bool(moved) and _are_in_one_block(codes, repeated)
         if not (named or together) or not made:

@@ -246,6 +246,23 @@ class HoldingCall:
 
 
 @dataclass(frozen=True)
+class StreamOrder:
+    """How kernels of several streams follow each other on a device, without its default stream. Times in seconds."""
+
+    streams: int  # that ran kernels
+    seconds: float  # of their kernels together,
+    longest: float  # and of the stream with most of it
+    overlap: float  # of that sum, what ran while a kernel of another stream did
+    switches: int  # kernels that began behind one of another stream
+    parted: int  # of these, with an operation of the default stream between the two
+    queued: int  # of the parted ones, those that were launched before the kernel in front of them ended
+    blocks: float  # of a kernel, weighted with its time
+    kernel: str  # with most of the time
+    operation: str  # of the default stream the most frequent: a kind of copy, or the name of a kernel
+    operations: int = 0  # how often that came
+
+
+@dataclass(frozen=True)
 class GpuTrace:
     """What the devices did in the part that counts. Times in seconds; for several devices, their mean.
 
@@ -281,6 +298,7 @@ class GpuTrace:
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
     communication: Communication | None = None
+    streams: StreamOrder | None = None  # None: fewer than two streams ran kernels beside the default one
     operations: int = 0  # that a framework wrote as ranges: each costs the host some microseconds
     lines: tuple[GpuLine, ...] = ()  # most time of the device first
     work: tuple[GpuOperation, ...] = ()  # most time first: some hundred

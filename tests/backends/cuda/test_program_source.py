@@ -104,6 +104,12 @@ def test_of_several_that_pin_in_loops_the_first_stands_for_all(tmp_path: Path) -
     assert lines_of(body, tmp_path, cudaHostAlloc=90) == [(5, 0, ())]
 
 
+@pytest.mark.parametrize(("more", "lines"), [("", [5]), ("  cudaMemsetAsync(b, 0, 4, s);\n", [])])
+def test_the_only_memset_in_a_loop_is_named(more: str, lines: list[int], tmp_path: Path) -> None:
+    body = f"cudaMemset(c, 0, 4);\nfor (;;) {{\n  cudaMemsetAsync(a, 0, 4);\n{more}}}"
+    assert [line for line, *_ in lines_of(body, tmp_path, cudaMemsetAsync=240)] == lines
+
+
 def test_a_synchronisation_that_is_the_only_one_waits_as_often_as_it_was_called(tmp_path: Path) -> None:
     body = "work<<<1, 32>>>(x);\ncudaDeviceSynchronize();"
     assert lines_of(body, tmp_path, cudaDeviceSynchronize=70) == [(4, 70, ())]
