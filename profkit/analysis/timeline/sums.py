@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.timeline.device_time import PAUSE, CommunicationSums, Idle, common_windows, host_pauses
-from profkit.analysis.timeline.held_host import HeldHost, StretchTimes
+from profkit.analysis.timeline.host_calls import HeldHost, StretchTimes
 from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
 from profkit.analysis.timeline.origins import OriginIndex
 from profkit.analysis.timeline.range_names import SourceLine, range_meaning

@@ -27,7 +27,6 @@ from profkit.analysis.judge.rules import (
     spot_conversions,
     spot_functions,
     spot_loops,
-    spot_queries,
     spot_values,
     spot_waits,
 )
@@ -36,7 +35,7 @@ from profkit.analysis.judge.rules.native import loops as native_loops
 from profkit.analysis.judge.rules.native import programs as started_programs
 from profkit.analysis.judge.rules.native import registers as native_registers
 from profkit.analysis.judge.rules.native import watched as native_watched
-from profkit.analysis.judge.rules.work import again, excess, growth, passes, same, values
+from profkit.analysis.judge.rules.work import again, excess, growth, passes, queries, same, values
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -222,7 +221,7 @@ PATTERNS = (
     *spot_arrays.PATTERNS,
     *spot_values.PATTERNS,
     *spot_functions.PATTERNS,
-    *spot_queries.PATTERNS,
+    *queries.PATTERNS,
     *host_operations.PATTERNS,
     *native_watched.PATTERNS,
     *native_functions.PATTERNS,

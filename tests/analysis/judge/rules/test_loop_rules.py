@@ -18,9 +18,9 @@ from profkit.analysis.judge.rules.spot_loops import (
     query_for_each,
     row_for_each,
 )
-from profkit.analysis.judge.rules.spot_queries import calls_in_loop, small_transfers
 from profkit.analysis.judge.rules.spot_values import element_wise, own_warning
 from profkit.analysis.judge.rules.spot_waits import interpreter_lock
+from profkit.analysis.judge.rules.work.queries import calls_in_loop, small_transfers
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
     ArrayForm,
