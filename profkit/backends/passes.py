@@ -35,6 +35,7 @@ from profkit.core.types import (
 from profkit.profilers.chrome.jax_lines import read_jax_compilations, read_jax_lines
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes, with_growth
 from profkit.profilers.line_counts import read_line_counts
+from profkit.profilers.loader_workers import read_started_workers
 from profkit.profilers.stacks import read_stacks
 from profkit.profilers.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import host_command, program_words, start_up_environment
@@ -349,6 +350,7 @@ class StacksPass(PythonPass):
         file,
         "stacks-#.jsonl",
         "stacks.speedscope.json",
+        "stacks.jsonl.operations",
         "stacks.operations.json",
         "stacks-#.operations.json",
         "stacks.xla.#-#.json.gz",
@@ -401,6 +403,7 @@ class StacksPass(PythonPass):
             read_torch_lines(self.folder / "stacks.operations.json"),
             read_jax_lines(self.folder, "stacks"),
             read_jax_compilations(self.folder / f"{self.file}.operations"),
+            read_started_workers(self.folder / f"{self.file}.operations"),
         )
         lines = with_source(report, workload)
         return PassFindings(

@@ -48,6 +48,9 @@ ProfileKind = Literal[
     "held-lines",  # lines that held the device's memory when it was full: bytes
     "tuned-kernels",  # kernels that Triton tuned for several keys
     "copied-arguments",  # arguments that a program of XLA copies whole in each call: bytes
+    # Lines that start workers of torch's loaders: `own` seconds of starting and ending them, `total` with the waits for
+    # the first batches after it; `again`: how often a loader's that had some before.
+    "started-workers",
     "widened-products",  # products in kernels of Triton of operands that were made float32 before
     "debug-checks",  # switches for debugging that are on
     "recompilations",  # functions that a compiler compiles again

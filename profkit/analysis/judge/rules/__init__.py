@@ -137,6 +137,13 @@ RULES: tuple[Rule, ...] = (
         also=("made-again",),
         explains=("gpu-busy",),
     ),
+    Rule(
+        "restarted-workers",
+        gpu_host.restarted_workers,
+        of_host=True,
+        about="cause",
+        explains=("gpu-busy",),
+    ),
     Rule("device-sync", gpu_lines.device_sync, of_host=True, about="waiting", explains=("gpu-busy",)),
     Rule("graph-breaks", gpu_lines.graph_breaks, about="cause", explains=("gpu-busy",)),
     Rule("recompilations", gpu_lines.recompilations, traceless=True),

@@ -14,6 +14,7 @@ from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.rules.gpu_lines import MIN_PER_REPETITION, MIN_WAITS, place_of_line
 from profkit.analysis.judge.rules.spots import LOOKS, OTHER, Find, calls_text, pattern_of, place_alone
+from profkit.analysis.judge.rules.work.again import is_started_again, started_again, started_share
 from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import is_cudnn_attention, kernel_owner
 from profkit.core.formatting import format_quantity, percent_text
@@ -253,7 +254,9 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         share = min(idle, sampled)
         here = (line for line in trace.lines if (line.file, line.line) == (spot.where.file, spot.where.line))
-        calls, restarted = next(here, None), _restarts_workers(spot)
+        calls = next(here, None)
+        # Where they were counted, another rule says it.
+        restarted = run.profile("started-workers") is None and _restarts_workers(spot)
         # Of a line that calls torch the time of these calls alone.
         if calls is not None and spot.kind == "library" and trace.line_span and not restarted:
             share = min(share, calls.seconds / trace.line_span)
@@ -282,6 +285,21 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             gain,
         )
     return None
+
+
+def restarted_workers(run: RunEvidence) -> Iterator[Insight]:
+    """Yield the line that starts a loader's workers in each epoch, as it was counted, while the device waits."""
+    trace, profile, idle = run.trace, run.profile("started-workers"), idle_share(run)
+    if trace is None or profile is None or idle is None or not trace.lines_of:
+        return
+    for started in profile.hotspots:
+        share = min(idle, started_share(started, trace.lines_of))
+        if is_started_again(started, trace.lines_of) and share >= OTHER:
+            title, text, change = started_again(started, trace.lines_of)
+            where = Place(function=started.function, file=started.file, line=started.line)
+            evidence = f"{text}; the GPU is idle for {percent_text(100 * idle)}"
+            gain = run.gain(share, "as if they were started once")
+            yield Insight("restarted-workers", title, evidence, change, where, gain)
 
 
 def _loads_by_itself(run: RunEvidence, spot: CodeSpot) -> bool:

@@ -18,7 +18,7 @@ from profkit.analysis.judge.rules.spots import (
     takes_the_time,
 )
 from profkit.analysis.judge.words import words
-from profkit.core.formatting import percent_text
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument
 
 USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
@@ -29,6 +29,7 @@ SMALL, TURNED_OVER = (
 HASHING = 0.3  # of a place's time
 LOADER = ("/torch/utils/data/dataloader.py",)
 LOADING, STARTING = 0.3, 0.25  # of a place's time in a loader, and of that in starting and ending its workers
+MIN_PASSES, STARTS = 3, 0.05  # over the data; of the time
 FOR_EACH_OBJECT = 4  # hashes and comparisons of each object that was made
 _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque")
 
@@ -131,6 +132,15 @@ def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 def restarted_workers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a loader of torch whose workers are started and ended each time that a loop begins to go through it."""
+    sampled = next((every for every in document.sampled if not every.native), None)
+    counts = profile_of(document, "started-workers")
+    if counts is not None and sampled is not None and sampled.wall > 0:
+        started = next((row for row in counts.hotspots if _is_at(row, spot)), None)
+        if started is None or not is_started_again(started, sampled.wall):
+            return None
+        title, evidence, change = started_again(started, sampled.wall)
+        share = min(spot.share, started_share(started, sampled.wall))
+        return say(spot, "restarted-workers", title, evidence, share, change=change)
     below = max(
         (frame.value for frame in spot.below if with_slashes(frame.file).endswith(LOADER)), default=0.0
     )
@@ -158,6 +168,36 @@ def restarted_workers(document: RunDocument, spot: CodeSpot) -> Insight | None:
         spot.share * below * (1 - 1 / ended),
         change=words("restarted-workers", "host"),
     )
+
+
+def _is_at(row: Hotspot, spot: CodeSpot) -> bool:
+    return (row.file, row.line) == (spot.where.file, spot.where.line)
+
+
+def is_started_again(started: Hotspot, seconds: float) -> bool:
+    """Return whether starting and ending workers, for three passes or more, takes a twentieth of `seconds`."""
+    return (started.calls or 0) >= MIN_PASSES and started.own >= STARTS * seconds
+
+
+def started_share(started: Hotspot, seconds: float) -> float:
+    """Return the part (0..1) of `seconds` that passes after the first take until their first batch and at the end."""
+    passes = started.calls or 1
+    return min(1.0, (started.total or started.own) / seconds) * (1 - 1 / passes)
+
+
+def started_again(started: Hotspot, seconds: float) -> tuple[str, str, str]:
+    """Return title, evidence and change for workers that are started in each pass, of a run of so many seconds."""
+    passes, counts = started.calls or 1, started.counters
+    batches = counts.get("batches", 0.0) / passes
+    first = max(0.0, (started.total or 0.0) - started.own)
+    evidence = (
+        f"each pass starts {counts.get('workers', 0.0):.0f} of them for {batches:,.0f} batches: starting and ending "
+        f"them takes {format_quantity(started.own / passes, 's')}, {percent_text(100 * started.own / seconds)} of the "
+        f"time in all, and the first batch comes {format_quantity(first / passes, 's')} after the start"
+    )
+    title = f"Keep the DataLoader's workers: they are started {count_text(passes)} times, once for each pass"
+    anew = counts.get("again", 0.0) < passes / 2
+    return title, evidence, words(f"restarted-workers.{'anew' if anew else 'kept'}", "host")
 
 
 PATTERNS: tuple[Find, ...] = (aggregated_again, hashed_again, useless_cache, restarted_workers)
