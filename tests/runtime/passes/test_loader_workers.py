@@ -68,7 +68,7 @@ PROGRAM = """
 import os, sys
 sys.path.append(os.path.abspath("site-packages"))
 import loaders
-from profkit.runtime.passes.host.loader_workers import LoaderWorkers
+from profkit.runtime.passes.host.stacks.loader_workers import LoaderWorkers
 
 counts = LoaderWorkers(sys.argv[1])
 counts.start(loaders)

@@ -10,7 +10,6 @@ from functools import partial
 from profkit.analysis.judge.rule import Rule
 from profkit.analysis.judge.rules import (
     gpu_calls,
-    gpu_copies,
     gpu_host,
     gpu_latency,
     gpu_lines,
@@ -180,7 +179,7 @@ RULES: tuple[Rule, ...] = (
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
     Rule("sorting", gpu_calls.sorting),
     Rule("fft-length", gpu_calls.fft_lengths),
-    Rule("device-copies", gpu_copies.device_copies),
+    Rule("device-copies", gpu_calls.device_copies),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
     Rule("repeated-conversions", gpu_timeline.repeated_conversions),
     Rule("debug-build", gpu_units.debug_build),

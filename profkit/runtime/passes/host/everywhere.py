@@ -104,7 +104,7 @@ def start(out: str) -> None:
     call_after_import("jax", join_jax)
     call_after_import("triton.runtime.autotuner", lambda module: join("compilers", "TritonTuner", module))
     call_after_import(
-        "torch.utils.data.dataloader", lambda module: join("loader_workers", "LoaderWorkers", module)
+        "torch.utils.data.dataloader", lambda module: join("stacks.loader_workers", "LoaderWorkers", module)
     )
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)

@@ -14,8 +14,8 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
-from .compilers import MAX_ROWS, add_to_file
-from .own_library import is_foreign
+from ..compilers import MAX_ROWS, add_to_file
+from ..own_library import is_foreign
 
 _Place = tuple[str, int, str]  # file, line, function
 
