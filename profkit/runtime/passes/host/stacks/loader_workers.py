@@ -81,6 +81,7 @@ class LoaderWorkers:
 
     def finish(self) -> None:
         """Write, as the process ends, the lines at which workers were started; times are in us."""
+        ranked = sorted(self._passes.items(), key=lambda item: -item[1].starting - item[1].ending)
         rows = [
             [
                 *place,
@@ -90,11 +91,10 @@ class LoaderWorkers:
                 passes.batches,
                 *(round(1e6 * seconds) for seconds in (passes.starting, passes.first, passes.ending)),
             ]
-            for place, passes in self._passes.items()
+            for place, passes in ranked[:MAX_ROWS]
         ]
-        rows.sort(key=lambda row: -row[-3] - row[-1])
         if rows:
-            add_to_file(self._out, workers=rows[:MAX_ROWS])
+            add_to_file(self._out, workers=rows)
 
 
 def _first_batch(reader: Any, passes: _Passes) -> Any:
