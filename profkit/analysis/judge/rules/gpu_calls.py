@@ -10,6 +10,7 @@ from math import prod
 from profkit.analysis.account.step_places import dispatching_lines, holding_line
 from profkit.analysis.evidence import (
     RunEvidence,
+    file_name,
     idle_share,
     launching_lines,
     looping_call,
@@ -17,7 +18,9 @@ from profkit.analysis.evidence import (
     part_text,
     text_at,
 )
+from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
+from profkit.analysis.judge.rules.gpu_host import called_back
 from profkit.analysis.judge.rules.gpu_lines import (
     MIN_PER_REPETITION,
     MIN_SHARE,
@@ -246,14 +249,20 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
         each = sent_in_all * count / recorded / trace.repeats if recorded else 0.0
         if count < MIN_WAITS or each < SEVERAL or size > SMALL * count or share < MIN_SHARE:
             continue
-        yield insight_at(
-            "small-copies",
-            f"Copy to the GPU once instead of {each:,.0f} times in each step",
+        text = (
             f"{format_quantity(size / count, 'B')} each: the calls take {percent_text(100 * share)} of the time, and "
-            f"the GPU is idle for {percent_text(100 * idle)} of it",
-            place_of_line(line),
-            run.gain(share, "as if these calls were not made"),
+            f"the GPU is idle for {percent_text(100 * idle)} of it"
         )
+        back, change = called_back(run, line), words("small-copies", "program")
+        if back is not None:
+            sample, calls = back
+            name = place_name(Place(function=sample.function))
+            where = f"{file_name(sample.file)}:{sample.line}"
+            text += f"; meanwhile a library calls {name} ({where}) {calls:,.0f} times in each step"
+            change = words("small-copies.called-back", "program").format(name=name)
+        gain = run.gain(share, "as if these calls were not made")
+        title = f"Copy to the GPU once instead of {each:,.0f} times in each step"
+        yield Insight("small-copies", title, text, change, place_of_line(line), gain)
         return
 
 

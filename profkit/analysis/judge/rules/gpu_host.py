@@ -17,10 +17,12 @@ from profkit.analysis.judge.rules.spots import LOOKS, OTHER, Find, calls_text, p
 from profkit.analysis.judge.rules.work.again import is_started_again, started_again, started_share
 from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import is_cudnn_attention, kernel_owner
+from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, GpuLine, GpuTrace, Insight, LineSamples, Place
 
 PREPARES = 1e-3  # seconds of the host in a call of a line: with less it launches
+CALLED_BACK, _TORCH = 8, "/torch/"  # calls in each step: what is called for each of many items
 AS_MANY = 0.2  # two parts of the launches, of a run each: that they differ by at most
 _ATTENDS = re.compile(r"attention\w*\(|\battn\w*\(|\bmha\(", re.IGNORECASE)
 _LOADS = re.compile(r"^cu(?:Library|Module)Load")
@@ -199,6 +201,38 @@ def launches_cudnn_attention(run: RunEvidence, place: Place) -> bool:
         return False
     of_kernels = sum(kernel.launches for kernel in lost) / trace.launches
     return abs(launched / every - of_kernels) <= AS_MANY * of_kernels
+
+
+def called_back(run: RunEvidence, line: GpuLine) -> tuple[LineSamples, float] | None:
+    """Return the function that a library calls back below a line for many items, and how often in a step.
+
+    A function of the library that was seen below the line calls it; torch itself calls a model's `forward`, which is
+    none. How often is not more than each of its lines calls torch. Of several the one with most calls.
+    """
+    trace = run.trace
+    if trace is None or not trace.repeats or not trace.line_span or not trace.lines_of:
+        return None
+    steps = trace.repeats * min(1.0, trace.line_span / trace.lines_of)
+    lines = [sample for every in run.document.sampled if not every.native for sample in every.lines]
+    below = {
+        (frame.file, frame.function)
+        for sample in lines
+        if (sample.file, sample.line) == (line.file, line.line)
+        for frame in (*sample.callees, *sample.below)
+        if not is_users_code(frame.file) and _TORCH not in (frame.file or "").replace("\\", "/")
+    }
+    found: dict[tuple[str | None, str | None], LineSamples] = {}
+    for sample in lines:
+        caller = max(sample.callers, key=lambda frame: frame.value, default=None)
+        if caller is not None and (caller.file, caller.function) in below:
+            found.setdefault((sample.file, sample.function), sample)
+    calls = {
+        function: min(own) / steps
+        for function in found
+        if (own := [other.calls for other in trace.lines if (other.file, other.function) == function])
+    }
+    most = max(calls, key=calls.__getitem__, default=None)
+    return (found[most], calls[most]) if most is not None and calls[most] >= CALLED_BACK else None
 
 
 def calls_framework(run: RunEvidence, spot: CodeSpot) -> bool:

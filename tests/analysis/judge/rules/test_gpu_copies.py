@@ -8,7 +8,9 @@ import pytest
 
 from profkit.analysis.judge.findings import find_insights
 from profkit.core.types import (
+    CodeLine,
     CodeSpot,
+    GpuLine,
     GpuTrace,
     Hotspot,
     Insight,
@@ -133,3 +135,72 @@ def test_a_compiled_program_is_told_of_its_buffers() -> None:
     found = told(replace(document, workload=workload))
     assert "cudaMemcpyDeviceToDevice" in found.change
     assert "contiguous" not in found.change
+
+
+# ------------------------------------------------------------ small pieces that a library copies
+
+TUNES = "/app/tune_writer.py"
+LIBRARY = "/venv/site-packages/transformers/generation/logits_process.py"
+
+
+def constrained(caller: str = LIBRARY, each: int = 32, more: int = 0) -> RunDocument:
+    """The trace of tune_writer on an H200: 194 copies in each of 43 steps, at the line that calls `generate`.
+
+    Its prefix_allowed_tokens_fn asks for one number of each of 32 sequences. `more`: calls of torch in another line.
+    """
+    kernel = KernelTime(Kernel(ATEN, (64, 1, 1), (128, 1, 1)), 52_896, 0.14)
+    sent = (Transfer("host to device", 43 * 194, 43 * 194 * 14_541, 0.02),)
+    lines = (
+        GpuLine(TUNES, 54, "write_tunes", 43 * 1900, 2.2, 50_000, transfers=sent),
+        GpuLine(TUNES, 49, "TuneGrammar.next_tokens", 43 * each, 0.2, 0, waits=43 * each),
+        *((GpuLine(TUNES, 50, "TuneGrammar.next_tokens", 43 * more, 0.1, 0),) if more else ()),
+    )
+    trace = GpuTrace(
+        "nsys", (kernel,), span=3.75, busy=0.15, launches=52_896, repeats=43, starved=0.95, lines=lines,
+        line_span=3.75, lines_of=3.75, transfers=sent,
+    )  # fmt: skip
+    below = (
+        CodeLine(
+            "GenerationMixin.generate", "/venv/site-packages/transformers/generation/utils.py", 2200, 3.4
+        ),
+        CodeLine("PrefixConstrainedLogitsProcessor.__call__", LIBRARY, 1390, 3.0),
+        CodeLine("Module._call_impl", "/venv/site-packages/torch/nn/modules/module.py", 1780, 0.5),
+    )
+    calls = CodeLine("PrefixConstrainedLogitsProcessor.__call__", LIBRARY, 1394, 0.6)
+    if caller != LIBRARY:
+        calls = replace(calls, function="Module._call_impl", file=caller)
+    seen = (
+        LineSamples("write_tunes", TUNES, 54, 3.5, 3.4, below=below),
+        LineSamples("TuneGrammar.next_tokens", TUNES, 49, 0.6, 0.6, callers=(calls,)),
+    )
+    return gpu_documents.report(trace=trace, sampled=(SampledTime(15.6, 15.6, lines=seen),))
+
+
+def small(document: RunDocument) -> Insight:
+    (found,) = (one for one in find_insights(document) if one.rule == "small-copies")
+    return found
+
+
+def test_the_function_that_a_library_calls_for_each_item_is_named_where_the_library_copies() -> None:
+    found = small(constrained())
+    assert found.title == "Copy to the GPU once instead of 194 times in each step"
+    assert found.where.line == 54
+    assert (
+        "a library calls TuneGrammar.next_tokens (tune_writer.py:49) 32 times in each step" in found.evidence
+    )
+    assert "what TuneGrammar.next_tokens does for one item" in found.change
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        constrained("/venv/site-packages/torch/nn/modules/module.py"),  # a model's forward, which torch calls
+        constrained("/app/other.py"),  # a function of the program itself
+        constrained(each=1),  # once in each step, as a training step is
+        constrained(more=1),  # called once, with many calls of torch in one line
+    ],
+)
+def test_what_is_not_called_for_each_item_is_not_named(document: RunDocument) -> None:
+    found = small(document)
+    assert "calls TuneGrammar" not in found.evidence
+    assert found.change.startswith("Combine them into one array on the host")
