@@ -257,7 +257,7 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
         if back is not None:
             sample, calls = back
             name = place_name(Place(function=sample.function))
-            where = f"{file_name(sample.file)}:{sample.line}"
+            where = f"{file_name(sample.file or '')}:{sample.line}"
             text += f"; meanwhile a library calls {name} ({where}) {calls:,.0f} times in each step"
             change = words("small-copies.called-back", "program").format(name=name)
         gain = run.gain(share, "as if these calls were not made")
