@@ -18,6 +18,7 @@ from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Gain, Hotspot, Insight, LineSamples, RunDocument
 
 COMPARED = 0.25  # of the samples
+WALKED = 0.5  # of a place's time: it goes from one node to the next, and looks for no key
 LOCKED, NOTABLE = 0.25, 0.1  # of the samples
 MIN_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
 PART_COSTS = 0.4  # of the cycles of a simulated part
@@ -33,6 +34,13 @@ _ALLOCATES = re.compile(
     r"|operator (new|delete).*|unlink_chunk.*|sysmalloc|cfree.*|tcache_\w+|_?_?(sbrk|brk)"
 )
 _TREE = re.compile(r".*(_Rb_tree|BTreeMap|btree::).*")
+# What goes from node to node, copies a tree or frees it compares no keys.
+_WALKS = re.compile(
+    r".*_Rb_tree_(in|de)crement.*|.*_Rb_tree_(const_)?iterator.*|.*__tree_(next|prev|(const_)?iterator)\w*.*"
+    r"|.*_Rb_tree<?.*::(_M_erase|_M_copy|clear|r?begin|r?end)\b.*|.*btree::(navigate|append|mem)::.*"
+    r"|.*btree::(map|set)::(Iter|IterMut|IntoIter|Into(Keys|Values)|Keys|Values|ValuesMut|Range|RangeMut)\b.*"
+    r"|.*BTree(Map|Set).*(drop|clone|(into_)?iter|keys|values)\b.*"
+)
 _COMPARES = re.compile(r"(__)?(mem|str|strn|strcase|wmem|b)cmp.*|.*basic_string.*compare.*")
 _COPIES = re.compile(r"(__)?(mem(cpy|move)|wmemcpy)\w*")
 _SIZES = re.compile(r"(__)?(strlen|wcslen)\w*")
@@ -120,9 +128,12 @@ def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
     if spot.kind != "native":
         return None
-    below = max((frame.value for frame in spot.below if _TREE.fullmatch(frame.function)), default=0.0)
+    below = max((frame.value for frame in spot.below if _looks_up(frame.function)), default=0.0)
     sampled = functions.hotspots if functions is not None else ()
-    trees = [row for row in sampled if _TREE.fullmatch(row.function)]
+    trees = [row for row in sampled if _looks_up(row.function)]
+    walked = max((frame.value for frame in spot.below if _WALKS.fullmatch(frame.function)), default=0.0)
+    if walked >= WALKED:
+        return None
     comparing = [row for row in sampled if _COMPARES.fullmatch(row.function) or row in trees]
     share = sum(row.own for row in comparing) / functions.total if trees and functions is not None else 0.0
     if max(share, below * spot.share) < COMPARED or spot.seconds < MIN_SECONDS:
@@ -137,6 +148,11 @@ def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
         evidence = f"{percent_text(100 * below)} of this is in {public or 'the tree'}"
     title = "Keys are looked up in a tree, and compared at each step down"
     return say(spot, "tree-compare", title, evidence, spot.share * max(below, min(1.0, share / spot.share)))
+
+
+def _looks_up(function: str) -> bool:
+    """Return whether a function of a tree looks for a key in it."""
+    return _TREE.fullmatch(function) is not None and _WALKS.fullmatch(function) is None
 
 
 # What is called below a line, and what that says of the line.

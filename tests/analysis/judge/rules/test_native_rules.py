@@ -154,3 +154,28 @@ def test_a_lock_that_one_thread_takes_is_polled_and_not_contended() -> None:
 
     assert found(threads=0) == {"spinning"}
     assert found(threads=2) == {"lock-contention"}
+
+
+@pytest.mark.parametrize(
+    ("below", "found"),
+    [
+        ((("std::_Rb_tree::_M_lower_bound", 0.9),), True),
+        ((("alloc::collections::btree::map::BTreeMap::get", 0.9),), True),
+        # A walk from node to node, by an iterator: no key is looked up.
+        ((("std::_Rb_tree_increment", 0.98), ("std::_Rb_tree_iterator::operator++", 0.98)), False),
+        ((("std::_Rb_tree_increment", 0.6), ("std::_Rb_tree::_M_lower_bound", 0.3)), False),
+        ((("alloc::collections::btree::map::Iter::next", 0.9),), False),
+        ((("std::_Rb_tree::_M_erase", 0.9),), False),
+    ],
+)
+def test_keys_are_looked_up_in_a_tree_where_it_is_not_walked(
+    below: tuple[tuple[str, float], ...], found: bool
+) -> None:
+    frames = tuple(CodeLine(name, None, None, part) for name, part in below)
+    sampled = tuple(Hotspot(name, 3.6 * part) for name, part in below)
+    document = replace(
+        documents.empty(),
+        hot_spots=(replace(SPOT, below=frames),),
+        profiles=(Profile("functions", "s", 4.0, sampled, "functions"),),
+    )
+    assert ("tree-compare" in judged(document)) == found

@@ -23,6 +23,7 @@ MIN_SHARE_OF_RUN, MIN_SECONDS = (
     0.1,
 )  # with less, few samples tell it, and nobody would notice that it is gone
 BESIDE = 0.1  # of a place's time, in what has to be there as well
+THERE = 0.01  # of a place's time: enough to say of what kind a container is
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class NativeFunctions:
     text: str = ""
     without: str = ""
     unless: str = ""
+    absent: str = ""
     also: str = ""
+    beside: float = BESIDE
     least: float = 0.3
     run: float = 0.0
     direct: bool = False
@@ -57,11 +60,13 @@ class NativeFunctions:
         """Return whether the place's source line has what the row asks for, and nothing else takes the time."""
         other = _most(self.unless, spot.below) if self.unless else None
         beside = _most(self.also, spot.below) if self.also else None
+        wrong = _most(self.absent, spot.below) if self.absent else None
         return (
             (not self.text or re.search(self.text, source) is not None)
             and (not self.without or re.search(self.without, source) is None)
             and (other is None or other.value < self.least)
-            and (not self.also or (beside is not None and beside.value >= BESIDE))
+            and (wrong is None or wrong.value < THERE)
+            and (not self.also or (beside is not None and beside.value >= self.beside))
             and spot.share >= self.run
             and (not self.direct or _is_called_directly(self.functions, spot.below))
         )
