@@ -90,11 +90,11 @@ def same_calls_at(
     yield from _files(around, statement, function, loops, facts)
     calls = [node for node in statement if isinstance(node, ast.Call)]
     for call in calls:
-        inner = [loop for loop in loops if _repeats(loop, call)]
+        inner = [loop for loop in loops if repeats(loop, call)]
         name = facts.name_of(call.func)
         if _OF_MATRIX.fullmatch(name) and call.args:
             matrix = dotted(call.args[0])
-            if matrix and (places := _stays(call.args[0], function, inner, facts)) is not None:
+            if matrix and (places := stays(call.args[0], function, inner, facts)) is not None:
                 yield Construct("same-matrix", matrix, " ".join((name, *places)))
         elif (
             name.rpartition(".")[2] in _FITS
@@ -117,7 +117,7 @@ def _calls_of(calls: Sequence[ast.Call], name: str, facts: FileFacts) -> list[as
     return [call for call in calls if facts.name_of(call.func) == name]
 
 
-def _repeats(loop: ast.AST, node: ast.AST) -> bool:
+def repeats(loop: ast.AST, node: ast.AST) -> bool:
     """Return whether a loop evaluates an expression for each of its items."""
     first = loop.iter if isinstance(loop, (ast.For, ast.AsyncFor)) else None
     first = loop.generators[0].iter if isinstance(loop, COMPREHENSIONS) else first
@@ -136,7 +136,7 @@ def _is_same_call(
         return False
     return all(
         isinstance(argument, ast.Constant)
-        or (dotted(argument) and _stays(argument, function, loops, facts) is not None)
+        or (dotted(argument) and stays(argument, function, loops, facts) is not None)
         for argument in call.args
     )
 
@@ -161,7 +161,7 @@ def _fitted_model(
         return None
     places: list[str] = []
     for argument in given:
-        found = _stays(argument, function, loops, facts, is_text=argument not in call.args)
+        found = stays(argument, function, loops, facts, is_text=argument not in call.args)
         if found is None:
             return None
         places += found
@@ -171,7 +171,7 @@ def _fitted_model(
 # ------------------------------------------------------------ what stays
 
 
-def _stays(
+def stays(
     value: ast.AST,
     function: ast.AST | None,
     loops: Sequence[ast.AST],
@@ -211,7 +211,7 @@ def _stays(
             values = _assigned(function, name)
             if len(values) != 1 or depth == 0:
                 return None
-            found = _stays(values[0], function, (), facts, is_text=is_text, depth=depth - 1)
+            found = stays(values[0], function, (), facts, is_text=is_text, depth=depth - 1)
             if found is None:
                 return None
             places += found
@@ -322,8 +322,8 @@ def _files(
         if path is None:
             continue
         text = ast.unparse(path)
-        inner = [loop for loop in loops if _repeats(loop, call)]
-        places = _stays(path, function, inner, facts, is_text=True)
+        inner = [loop for loop in loops if repeats(loop, call)]
+        places = stays(path, function, inner, facts, is_text=True)
         if places is None or _OF_OTHERS.search(text) or (function is None and not inner):
             continue
         if text not in _written(facts):

@@ -40,6 +40,7 @@ from profkit.analysis.stacks.expressions import (
 )
 from profkit.analysis.stacks.line_counts import first_line, nodes_at, statement_at
 from profkit.analysis.stacks.same_calls import FileFacts, same_calls_at
+from profkit.analysis.stacks.same_members import same_members_at
 from profkit.analysis.stacks.searches import COMPREHENSIONS as _COMPREHENSIONS
 from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
 from profkit.analysis.stacks.searches import LOOPS as _LOOPS
@@ -249,6 +250,7 @@ class _Source:
                 yield search
         yield from work_again_at(around, list(self._statement(line)), self.name_of)
         yield from same_calls_at(around, list(self._statement(line)), self.facts)
+        yield from same_members_at(around, list(self._statement(line)), self.facts)
         for name in self._called_elsewhere(line, function):
             yield Construct("called-elsewhere", name)
         for node in around:

@@ -18,7 +18,8 @@ from profkit.analysis.judge.rules.counted import (
     share_below,
     with_slashes,
 )
-from profkit.analysis.judge.rules.spots import LOOKS, MIN_CALLS, Find, count_text, say
+from profkit.analysis.judge.rules.spots import LOOKS, MIN_CALLS, SEVERAL, Find, count_text, say
+from profkit.analysis.judge.rules.work.same import reads_member
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Hotspot, Insight, LineSamples, Profile, RunDocument, SampledTime
@@ -48,6 +49,7 @@ class _Repeatable:
     calls: int = MIN_CALLS  # that are worth a word
     looks: int = LOOKS
     of: str = " from the same text"
+    of_member: bool = False  # of an archive: where the line names one that stays, that is what is said
     around: str = ""  # what calls it alone, whose share of a place is known where its own is not
 
 
@@ -65,6 +67,16 @@ _REPEATABLE: Mapping[str, _Repeatable] = {
     "split": _Repeatable("split", "shlex", "Lines are split", ("/shlex.py",)),
     "translate": _Repeatable("translate", "fnmatch", "Patterns are translated", ("/fnmatch.py",)),
     "dedent": _Repeatable("dedent", "textwrap", "Texts are dedented", ("/textwrap.py",)),
+    "__getitem__": _Repeatable(
+        "__getitem__",
+        "numpy",
+        "Members of an .npz archive are read and decompressed",
+        ("/numpy/lib/npyio.py", "/numpy/lib/_npyio_impl.py"),
+        calls=SEVERAL,
+        looks=SEVERAL,
+        of="",
+        of_member=True,
+    ),
     # Each call takes long, so that looks see nearly all of them.
     "_fit_transform_one": _Repeatable(
         "_fit_transform_one",
@@ -88,7 +100,7 @@ def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     for row in sampled.hotspots if sampled is not None else ():
         kept, looks = _REPEATABLE.get(last_name(row.function)), int(row.counters.get("looks", 0))
         again = looks - int(row.counters.get("different", 0))
-        if kept is None or looks < kept.looks or again < AGAIN:
+        if kept is None or looks < kept.looks or again < AGAIN or (kept.of_member and reads_member(spot)):
             continue
         file = with_slashes(row.file)
         below = max(share_below(spot, name, (file,)) for name in (last_name(row.function), kept.around))
@@ -100,12 +112,14 @@ def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
             # Of a place few functions below are kept: all of its time is there, as nothing else calls it.
             below = max(below, min(1.0, (row.total or 0.0) / max(sampled.total * spot.share, 1e-9)))
         counted = counted_function(document, kept.counted, kept.files)
-        calls, different = (counted.calls or 0 if counted is not None else 0), likely_different(row.counters)
+        # Each look is at another call.
+        calls = max(looks, counted.calls or 0) if counted is not None else looks if kept.of_member else 0
+        different = likely_different(row.counters)
         # At least what was met again in looks at random; likely all calls but one for each argument.
         spared = max(again / looks, 1 - different / max(1, calls))
         if below < CHAIN or calls < kept.calls or spared < SPARED:
             continue
-        least = "at least " if spot.partial else ""
+        least = "at least " if spot.partial or counted is None else ""
         return say(
             spot,
             "repeated-work",

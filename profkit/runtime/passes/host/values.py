@@ -30,7 +30,7 @@ _FUNCTION = type(lambda: None)
 _CODE = type((lambda: None).__code__)
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
 # modules whose types are reported
-_NAMED_MODULES = ("numpy", "torch", "pandas", "polars", "re", "collections", "xml", "lxml", "bs4")
+_NAMED_MODULES = ("numpy", "torch", "pandas", "polars", "re", "collections", "xml", "lxml", "bs4", "netCDF4")
 ARRAY, OBJECTS, INTEGERS = "numpy.ndarray", "numpy.ndarray of objects", "numpy.ndarray of integers"
 HALVES, LONG_DOUBLES = "numpy.ndarray of float16", "numpy.ndarray of longdouble"
 TOKENS = "torch.Tensor of integers"
@@ -52,6 +52,7 @@ _KEEPABLE = {
     "_strptime": ("/_strptime.py",), "urlparse": ("/urllib/parse.py",),
     "ip_address": ("/ipaddress.py",), "ip_network": ("/ipaddress.py",),
     "_fit_transform_one": ("/sklearn/pipeline.py",),
+    "__getitem__": ("/numpy/lib/npyio.py", "/numpy/lib/_npyio_impl.py"),
     "split": ("/shlex.py",), "translate": ("/fnmatch.py",), "dedent": ("/textwrap.py",),
 }  # fmt: skip
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class

@@ -5,6 +5,8 @@ The source says that what they get stays the same, a count how often they ran.
 
 from __future__ import annotations
 
+import re
+
 from profkit.analysis.judge.rules.counted import calls_from, last_name, profile_of, with_slashes
 from profkit.analysis.judge.rules.spots import (
     MIN_CALLS,
@@ -16,7 +18,7 @@ from profkit.analysis.judge.rules.spots import (
     say,
 )
 from profkit.analysis.judge.words import words
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Construct, Insight, RunDocument
 
 # Seconds each time: what takes less is not about the file, or the matrix.
@@ -43,6 +45,90 @@ def read_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa
             change=words("repeated-work.file", "host"),
         )
     return None
+
+
+# Where the functions are that read a member of an archive or a store, as `file:function`, and how it is asked for.
+_MEMBERS = (
+    (re.compile(r"/numpy/lib/_?npyio(_impl)?\.py:NpzFile\.__getitem__$"), ("key",), "archive"),
+    (re.compile(r"/zipfile(/__init__)?\.py:Zip(File\.(read|open)|ExtFile\.\w+)$"), ("call",), "archive"),
+    (re.compile(r"/tarfile\.py:(TarFile\.(extractfile|getmember)|_FileInFile\.\w+)$"), ("call",), "archive"),
+    (re.compile(r"/pandas/io/pytables\.py:HDFStore\.(__getitem__|get|select)$"), ("key", "call"), "store"),
+    (re.compile(r"/shelve\.py:Shelf\.(__getitem__|get)$"), ("key", "call"), "store"),
+    (re.compile(r"/h5py/_hl/dataset\.py:Dataset\.__getitem__$"), ("whole",), "dataset"),
+    (re.compile(r"/zarr/core(/array)?\.py:Array\.(__getitem__|get_basic_selection)$"), ("whole",), "dataset"),
+)
+_IN_C = ("netCDF4.Dataset", "netCDF4.Variable")  # whose functions have no frames
+
+
+def member_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a member of an archive or a store that is read, and made, anew each time, and stays the same."""
+    found = _member(spot)
+    if found is None:
+        return None
+    construct, kind = found
+    times = _times(spot, construct)
+    if spot.seconds < READING * times or spot.kind not in ("python", "library"):
+        return None
+    same = [
+        (other, also)
+        for other in document.hot_spots
+        if other.where.file == spot.where.file
+        and (also := _member(other)) is not None
+        and _base(also[0].name) == _base(construct.name)
+    ]
+    if not same or same[0][0] is not spot:
+        return None  # it is said once, at the line with most time
+    least = "at least " if spot.partial else ""
+    lines = [
+        f"{also.name} in line {other.where.line} ({percent_text(100 * other.share)})"
+        for other, (also, _) in same[1:]
+    ]
+    return say(
+        spot,
+        "repeated-work",
+        f"{construct.name} reads the same again {least}{count_text(times, 'time')}: keep what it gives",
+        f"each access reads all of it again{', and decompresses what is compressed' if kind == 'archive' else ''}: "
+        f"{format_quantity(spot.seconds / times, 's')} each time"
+        + (f"; so does {', '.join(lines)}" if lines else ""),
+        sum(other.share for other, _ in same) * (1 - 1 / times),
+        change=words(f"repeated-work.{kind}", "host").format(name=construct.name),
+    )
+
+
+def _member(spot: CodeSpot) -> tuple[Construct, str] | None:
+    """Return what a line reads again, where most of its time is that, and what of: an archive, a store, a dataset."""
+    below = [f"{with_slashes(frame.file)}:{frame.function}" for frame in spot.below if frame.value >= MOSTLY]
+    for construct in spot.code.find("same-member") if spot.code is not None else ():
+        how = construct.how.split()[0]
+        if _times(spot, construct) < SEVERAL or not _is_of_one_object(spot, construct):
+            continue
+        for read, asked, kind in _MEMBERS:
+            if how in asked and any(map(read.search, below)):
+                return construct, kind
+        held = spot.variables.get(_base(construct.name).partition(".variables")[0])
+        if how == "whole" and held is not None and held.type in _IN_C:
+            return construct, "dataset"
+    return None
+
+
+def reads_member(spot: CodeSpot) -> bool:
+    """Return whether a line reads a member again that its source names."""
+    return _member(spot) is not None
+
+
+def _is_of_one_object(spot: CodeSpot, construct: Construct) -> bool:
+    """Return whether what is read is no attribute of the method's own object, or that is the same for each call."""
+    if not construct.name.startswith("self.") or construct.how.endswith("loop"):
+        return True
+    function = last_name((spot.where.function or "").partition(".<locals>")[0])
+    return spot.caller_code is not None and any(
+        each.name == function for each in spot.caller_code.find("asks")
+    )
+
+
+def _base(name: str) -> str:
+    """Return `self.data` of `self.data['t2m']` and of `self.data.read('t2m')`."""
+    return re.sub(r"(\.\w+\(|\[).*", "", name)
 
 
 def factorised_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
@@ -158,5 +244,5 @@ def _takes_it(spot: CodeSpot, function: str) -> bool:
     return below or under == function or (not under.strip("_") and called == {function})
 
 
-PATTERNS: tuple[Find, ...] = (read_again, factorised_again, fitted_again, called_again)
+PATTERNS: tuple[Find, ...] = (read_again, member_again, factorised_again, fitted_again, called_again)
 OF_CALLS: tuple[Find, ...] = (called_again, read_again)

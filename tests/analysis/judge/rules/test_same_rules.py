@@ -1,0 +1,113 @@
+"""Members of archives, stores and datasets that are read again, and what is read once or in parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.judge.rules.work.same import member_again
+from profkit.analysis.stacks.source import line_code
+from profkit.core.types import Beneath, CodeLine, CodeSpot, Insight, Place, Variable
+from tests import documents
+
+WORK = "/app/climate.py"
+CLASS = """import numpy as np
+class Year:
+    def __init__(self, path):
+        self.data = np.load(path)
+    def warm(self, row):
+        return self.data["t2m"][:, row]
+    def wind(self, row):
+        return self.data["wind"][:, row]
+def main(year, rows):
+    for row in rows:
+        print(year.warm(row), year.wind(row))
+"""
+NPZ = ("NpzFile.__getitem__", "/lib/numpy/lib/_npyio_impl.py")
+
+
+def spot_at(
+    text: str, line: int, function: str, share: float, below: tuple[str, str], times: int = 50
+) -> CodeSpot:
+    """A place whose time is in a library's function, called so often from the loop of `main`."""
+    called_from = next(n for n, each in enumerate(text.splitlines(), 1) if "print(" in each)
+    return CodeSpot(
+        share, 4.5 * share, "library", Place(function=function, file=WORK, line=line),
+        code=line_code(text, line), under=Beneath("__getitem__", "numpy", calls=times, public="NpzFile[]"),
+        calls=times, executions=times, caller_code=line_code(text, called_from),
+        below=(CodeLine(below[0], below[1], 239, 0.97),),
+    )  # fmt: skip
+
+
+def found_at(*spots: CodeSpot) -> list[Insight]:
+    document = replace(documents.empty(), hot_spots=spots)
+    return [found for spot in spots if (found := member_again(document, spot)) is not None]
+
+
+def climate(times: int = 50, text: str = CLASS) -> list[Insight]:
+    return found_at(
+        spot_at(text, 6, "Year.warm", 0.3, NPZ, times), spot_at(text, 8, "Year.wind", 0.28, NPZ, times)
+    )
+
+
+def test_an_array_of_an_npz_file_that_is_read_each_time_is_to_be_kept() -> None:
+    (found,) = climate()
+    assert found.title == "self.data['t2m'] reads the same again 50 times: keep what it gives"
+    assert "reads all of it again, and decompresses what is compressed: 27.0 ms each time" in found.evidence
+    assert "so does self.data['wind'] in line 8 (28 %)" in found.evidence
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.58 * 49 / 50)
+
+
+def test_what_is_read_a_few_times_or_quickly_or_of_other_objects_is_not_told() -> None:
+    assert not climate(times=3)
+    assert not climate(times=200_000)  # 7 µs each: it is in memory
+    other = CLASS.replace("year.warm(row), year.wind(row)", "row.year.warm(row), row.year.wind(row)")
+    assert not climate(text=other)  # another object each time
+
+
+def test_what_was_fetched_once_is_silent() -> None:
+    fixed = CLASS.replace("np.load(path)", "np.load(path)['t2m']").replace('self.data["t2m"]', "self.data")
+    assert not found_at(spot_at(fixed, 6, "Year.warm", 0.3, ("mean", "/lib/numpy/_core/_methods.py")))
+
+
+_LOOP = "def main(file, names):\n    for name in names:\n        print({}.sum())\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "below", "change"),
+    [
+        ("file['a'][:]", ("Dataset.__getitem__", "/lib/h5py/_hl/dataset.py"), "values = file['a'][:]"),
+        ("file['a'][:]", ("Array.__getitem__", "/lib/zarr/core/array.py"), "values = file['a'][:]"),
+        ("file['a']", ("HDFStore.__getitem__", "/lib/pandas/io/pytables.py"), "value = file['a']"),
+        ("file['a']", ("Shelf.__getitem__", "/lib/python3.12/shelve.py"), "value = file['a']"),
+        ("file.read('a')", ("ZipFile.read", "/lib/python3.12/zipfile/__init__.py"), "kept = file.read('a')"),
+        ("file.extractfile('a').read()", ("_FileInFile.read", "/lib/python3.12/tarfile.py"), "file.extractfile('a')"),
+    ],
+)  # fmt: skip
+def test_so_it_is_of_other_archives_stores_and_datasets(
+    asked: str, below: tuple[str, str], change: str
+) -> None:
+    (found,) = found_at(spot_at(_LOOP.format(asked), 3, "main", 0.6, below))
+    assert change in found.change
+
+
+@pytest.mark.parametrize(
+    ("asked", "below"),
+    [
+        ("file['a'][name]", ("Dataset.__getitem__", "/lib/h5py/_hl/dataset.py")),  # the part that is wanted
+        ("file[name][:]", ("Dataset.__getitem__", "/lib/h5py/_hl/dataset.py")),  # each once
+        ("file.read(name)", ("ZipFile.read", "/lib/python3.12/zipfile/__init__.py")),
+        ("file['a']", ("Cache.__getitem__", "/app/cache.py")),  # of the program
+    ],
+)
+def test_parts_and_other_members_are_silent(asked: str, below: tuple[str, str]) -> None:
+    assert not found_at(spot_at(_LOOP.format(asked), 3, "main", 0.6, below))
+
+
+def test_a_variable_of_netcdf_has_no_frames_and_is_known_by_its_type() -> None:
+    spot = spot_at(_LOOP.format("file.variables['a'][:]"), 3, "main", 0.6, ("main", WORK))
+    assert not found_at(spot)
+    (found,) = found_at(replace(spot, variables={"file": Variable("netCDF4.Dataset", None)}))
+    assert "file.variables['a'][:] reads the same again" in found.title
