@@ -334,6 +334,10 @@ class KernelInstruction:
     excess_sectors: float  # of the sectors that global accesses move and nobody asked for
     conflicts: float  # of the passes through shared memory that only conflicts need
     stall: str | None = None  # what warps wait for there most
+    # Of all accesses of the kernel to local memory that were executed, the share at fixed places of the stack, as those
+    # of spilled registers are. An array with an index that is computed has its address in another register. None: its
+    # code is not known, or it has no such accesses.
+    fixed_local: float | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ identifier, 2 title, 3 body {1 items {1 message {1 text, 2 kind, 4 title}, 10 sp
 The code comes out of the kernel's cubin, an ELF file. Nothing here disassembles: of an instruction only what
 a conclusion needs is known: what goes through the queues of memory and special instructions, and the width of
 an access. The operation stands in the low 9 of its 12 opcode bits on every chip since Volta, the width in
-bits 73 to 75, the index register of a constant in bits 24 to 31 (seen in code of compute capability 7.0 to
+bits 73 to 75, the index register of a constant and the one with the address of an access to local memory in
+bits 24 to 31 (seen in code of compute capability 7.0 to
 9.0, held against the accesses that Nsight Compute counted and against what ptxas made of known PTX). Line
 tables are those of DWARF 2 to 4 ("DWARF Debugging Information Format", 6.2).
 """
@@ -48,6 +49,8 @@ _OPERATIONS |= {0x18E: "RED", 0x1A6: "RED", 0x18C: "ATOMS", 0x18D: "ATOMS", 0x18
 _OPERATIONS |= {0x1A3: "ATOMG", 0x1A8: "ATOMG", 0x1A9: "ATOMG", 0x105: "F2I", 0x106: "I2F", 0x108: "MUFU"}
 _OPERATIONS |= {0x1A1: "MATCH", 0x11D: "BAR"}
 _NO_INDEX = 0xFF  # the register that is always zero: a constant whose place is known, such as an argument
+_STACK = 1  # the register that holds the stack's pointer, from a kernel's begin to its end
+_LOCAL = (0x183, 0x187)
 _WIDTHS = {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16", 4: "", 5: ".64", 6: ".128"}
 MAX_ROWS = 1_000_000  # of a line table: a hostile one would never end
 
@@ -78,6 +81,21 @@ class KernelCode:
         if operation is None or (operation == "LDC" and (low >> 24) & 0xFF == _NO_INDEX):
             return None
         return operation + (_WIDTHS.get((high >> 9) & 7, "") if operation[:2] in ("LD", "ST") else "")
+
+    def fixed_local(self, executed: Mapping[int, float]) -> float | None:
+        """Return the share (0..1) of accesses to local memory at fixed places of the stack; None if there are none.
+
+        `executed`: how often each instruction was, by its offset.
+        """
+        fixed = total = 0.0
+        for offset, count in executed.items():
+            if not 0 <= offset <= len(self.code) - INSTRUCTION_BYTES:
+                continue
+            (low,) = struct.unpack_from("<Q", self.code, offset)
+            if low & 0x1FF in _LOCAL:
+                total += count
+                fixed += count if (low >> 24) & 0xFF == _STACK else 0.0
+        return fixed / total if total > 0 else None
 
     def line(self, offset: int) -> LineTableRow | None:
         """Return the source line of the instruction at `offset`."""
@@ -344,6 +362,8 @@ def _instructions(
     if not executed:
         return
     base = min(executed)
+    counts = {address - base: count for address, count in executed.items()}
+    fixed = code.fixed_local(counts) if code is not None else None
     samples = metrics.get(SAMPLES, {})
     excess = _excess(metrics, SECTORS, SECTORS_IDEAL)
     conflicts = _excess(metrics, WAVEFRONTS, WAVEFRONTS_IDEAL)
@@ -371,6 +391,7 @@ def _instructions(
             excess_sectors=shares[1].get(address, 0.0),
             conflicts=shares[2].get(address, 0.0),
             stall=reason,
+            fixed_local=fixed,
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import struct
 
+import pytest
+
 from profkit.profilers.ncu.instructions import KernelCode, read_kernel_code
 
 LDG_128 = struct.pack("<QQ", 0x981, 6 << 9)
@@ -96,3 +98,21 @@ def test_damage_makes_no_error() -> None:
         for _ in range(4):
             broken[dice.randrange(len(broken))] = dice.randrange(256)
         read_kernel_code(bytes(broken), "_Z1kPf")
+
+
+# As nvcc 13.0 made them for compute capability 9.0: STL.64 [R1+0x120], LDL.64 [R1+0x140] of registers that were spilled
+# for __launch_bounds__(256, 8), and STL.128 [R1+0x10], LDL [R5], STL [R5] of an array that is cleared and then indexed.
+SPILLED = [(0x120FF01007387, 0xFE20000100800), (0x14000010E7983, 0x1EA80000300A00)]
+CLEARED, INDEXED = (0x10FF01007387, 0x1E80000100C00), (0x5057983, 0xEA40000100800)
+STORED = (0x207007387, 0x7E20000100800)
+
+
+def test_spilled_registers_have_fixed_places_and_an_array_with_an_index_has_none() -> None:
+    def share(*parts: tuple[tuple[int, int], float]) -> float | None:
+        code = KernelCode(FFMA + b"".join(struct.pack("<QQ", *words) for words, _ in parts), (), False)
+        return code.fixed_local({0: 1e6, **{16 * n + 16: count for n, (_, count) in enumerate(parts)}})
+
+    assert share(*((words, 1000.0) for words in SPILLED)) == 1.0
+    assert share((CLEARED, 1.0), (INDEXED, 5.0), (STORED, 4.0)) == pytest.approx(0.1)
+    assert share() is None
+    assert KernelCode(FFMA, (), False).fixed_local({0: 1.0, 16: 9.0, -16: 1.0}) is None

@@ -4,6 +4,7 @@ conflicts, spills."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from profkit.analysis.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.judge.rule import MEMORY_UNITS, bounded_gain, insight_on
@@ -21,8 +22,9 @@ REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 _ATOMIC = ("RED", "ATOM")  # how instructions that add to memory begin: RED, ATOM, ATOMG
 _ISSUE = ("instruction issue",)
 _SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
-# Of a thread: with fewer, none had to be kept in local memory for want of registers.
-MIN_SPILLING_REGISTERS = 32.0
+MIN_SPILLING_REGISTERS = 32.0  # of a thread: the least that launch bounds leave it
+# Of the accesses to local memory: at fixed places all, at computed ones a good part.
+FIXED, INDEXED = 0.99, 0.1
 # Sectors, and the accesses (one a warp), that the kernel's own loads and stores of global memory ask of L1.
 GLOBAL_SECTORS = (
     "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -238,22 +240,46 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
         else:
             part = max(share, min(waiting * (1.0 if local is None else local), 0.9)) if waiting else 0.0
             why = "the time that warps wait for memory, as much of it as is local memory"
-        indexed = kernel.below("launch.registers", MIN_SPILLING_REGISTERS)  # nothing had to leave them
-        title = (
-            "An array of this kernel lives in local memory"
-            if indexed and kernel.language == "cuda"
-            else "Keep values in registers instead of local memory"
+        kind = _local_kind(kernel)
+        evidence = (
+            f"{percent_text(100 * share)} of its instructions load or store local memory "
+            f"({format_quantity(loads, 'count')} loads)"
         )
+        if kind == "spilled":
+            evidence += _SPILLED.format(registers=kernel.values["launch.registers"])
+        accesses = [one for one in kernel.instructions if (one.text or "").startswith(("LDL", "STL"))]
         yield insight_on(
             "register-spills",
             kernel,
-            title,
-            f"{percent_text(100 * share)} of its instructions load or store local memory "
-            f"({format_quantity(loads, 'count')} loads)",
+            _LOCAL_TITLES[kind] if kernel.language == "cuda" else _LOCAL_TITLES[""],
+            evidence,
             bounded_gain(run, kernel, part, why, ("L2", *_SHARED)) if part else None,
             ("memory.spill.loads", "memory.spill.stores"),
-            change=words("register-spills.indexed" if indexed else "register-spills"),
+            kernel.place_of(accesses) if kind == "spilled" else None,
+            change=words(f"register-spills.{kind}" if kind else "register-spills"),
         )
+
+
+_LOCAL_TITLES = {
+    "": "Keep values in registers instead of local memory",
+    "indexed": "An array of this kernel lives in local memory",
+    "spilled": "Give the threads of this kernel more registers, or less to hold: they are spilled",
+}
+_SPILLED = "; all at fixed places of the stack, where the compiler keeps what does not fit into {registers:.0f} registers"
+
+
+def _local_kind(kernel: KernelEvidence) -> Literal["", "indexed", "spilled"]:
+    """Return what a kernel has in local memory, by the addresses in its code; empty where it is not known.
+
+    Without the code an array is known by registers to spare: limits are multiples of 8, and from 32 on a block of any
+    size may have been the reason for one.
+    """
+    fixed = next((one.fixed_local for one in kernel.instructions if one.fixed_local is not None), None)
+    registers = kernel.values.get("launch.registers")
+    if fixed is not None and registers is not None:
+        return "spilled" if fixed >= FIXED else "indexed" if fixed <= 1 - INDEXED else ""
+    spare = registers is not None and registers < MIN_SPILLING_REGISTERS and registers % 8 != 0
+    return "indexed" if spare else ""
 
 
 def local_share(kernel: KernelEvidence) -> float | None:

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.analysis.judge.findings import find_insights, kernel_insights
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
-from profkit.core.types import Gain, Insight
+from profkit.core.types import Gain, Insight, KernelInstruction
 from tests import kernel_documents
 from tests.analysis.judge.rules.test_gpu_rules import A4500, NAIVE_PRODUCT, insights, stalls
 from tests.kernel_documents import Values
@@ -73,6 +73,50 @@ def test_local_memory_is_as_much_of_a_kernel_as_of_its_sectors() -> None:
     assert found.gain is not None
     assert found.gain.at_most == pytest.approx(0.63)
     assert "sectors" not in insights(spilled)["register-spills"].evidence
+
+
+# Distances of spectra on an H200, __launch_bounds__(256, 8): 608 bytes of spilled registers.
+TILED: Values = {
+    **NAIVE_PRODUCT,
+    "instructions": 1.1e9,
+    "memory.spill.loads": 5.1e8,
+    "memory.spill.stores": 1e7,
+    "launch.registers": 32.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("registers", "fixed", "title", "says", "says_not"),
+    [
+        (32.0, 1.0, "Give the threads of this kernel more registers", "__launch_bounds__", "unroll"),
+        (40.0, 1.0, "Give the threads of this kernel more registers", "-maxrregcount", "unroll"),
+        (32.0, 0.3, "An array of this kernel lives in local memory", "#pragma unroll", "maxrregcount"),
+        (128.0, 0.1, "An array of this kernel lives in local memory", "shared memory", "maxrregcount"),
+        (32.0, 0.95, "Keep values in registers instead of local memory", "-Xptxas -v", "unroll"),
+        # Without the code: registers to spare tell an array, a limit on them nothing.
+        (18.0, None, "An array of this kernel lives in local memory", "#pragma unroll", "maxrregcount"),
+        (32.0, None, "Keep values in registers instead of local memory", "-Xptxas -v", "maxrregcount"),
+        (24.0, None, "Keep values in registers instead of local memory", "-Xptxas -v", "unroll"),
+        (255.0, None, "Keep values in registers instead of local memory", "-Xptxas -v", "unroll"),
+    ],
+)
+def test_spilled_registers_are_told_from_arrays_by_the_addresses_in_the_code(
+    registers: float, fixed: float | None, title: str, says: str, says_not: str
+) -> None:
+    one = kernel_documents.kernel("city_block(float *, int)")
+    document = kernel_documents.document({one: (1e-3, {**TILED, "launch.registers": registers})})
+    row = KernelInstruction(
+        one.scope, 0x8ED0, "LDL.64", "/app/match.cu", 63, 0.3, 0.0, 0.0, fixed_local=fixed
+    )
+    document = replace(document, gpus=(A4500,), instructions=(row,))
+    document = replace(document, kernels=classify_bottlenecks(document))
+    found = next(each for each in find_insights(document) if each.rule == "register-spills")
+    assert found.title.startswith(title)
+    assert says in found.change
+    assert says_not not in found.change
+    spilled = title.startswith("Give")
+    assert (f"does not fit into {registers:.0f} registers" in found.evidence) is spilled
+    assert (found.where.line == 63) is spilled
 
 
 def test_a_kernel_with_hardly_any_local_memory_is_told_nothing_of_it() -> None:

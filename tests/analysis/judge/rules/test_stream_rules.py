@@ -31,9 +31,8 @@ def banks(
 ) -> GpuTrace:
     """A step: for each bank a memset of 1 us, then a kernel of 50 us and one of 10 us in its stream (H200).
 
-    `memset` is the stream of the memsets, None: that of the bank; `apart`: so many us after one bank the next
-    one begins; `late`: each is launched when the one before is done; `kernel`: a kernel is in the default stream,
-    and no memset.
+    `memset` is the stream of the memsets, None: that of the bank. After `apart` us the next bank begins. `late`: each
+    is launched when the one before is done. `kernel`: no memset but a kernel is in the default stream.
     """
     made, key, at = Collected(), 0, 1_000_000
     shape, summary = (Kernel(name, (grid, 1, 1), (256, 1, 1), None, 16, 0) for name in ("shape", "summarize"))
