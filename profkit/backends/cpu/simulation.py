@@ -317,7 +317,7 @@ def _loops_of(
                 calls=one.entries,
                 file=place.file,
                 line=place.line,
-                counters={"rounds": one.rounds, "serial": one.serial},
+                counters={"rounds": one.rounds, "serial": one.serial, "strided": float(one.strided)},
             )
         )
     if spots:

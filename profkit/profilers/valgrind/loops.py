@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from profkit.profilers.valgrind.instructions import address_runs, disassembler, read_elf
-from profkit.profilers.valgrind.strides import Code, back_jumps
+from profkit.profilers.valgrind.strides import Code, back_jumps, strided_in
 
 MOST = 10  # loops, of most instructions
 LATENCY = 4.0  # cycles until a floating-point sum can be added to
@@ -33,6 +33,7 @@ class CountedLoop:
     entries: int
     rounds: float
     serial: float  # times as long as its instructions take, because each sum waits for the one before; 0: it does not
+    strided: int = 0  # loads from addresses that are a large, equal step apart
 
 
 def counted_loops(executed: Mapping[int, int], program: Path) -> list[CountedLoop]:
@@ -57,7 +58,14 @@ def counted_loops(executed: Mapping[int, int], program: Path) -> list[CountedLoo
             total = sum(executed.get(at, 0) for at, _, _ in body)
             serial = _serial(body, total / most)
             found.append(
-                CountedLoop(_sum_at(body) if serial else head, total, entries, most / entries, serial)
+                CountedLoop(
+                    _sum_at(body) if serial else head,
+                    total,
+                    entries,
+                    most / entries,
+                    serial,
+                    sum(executed.get(at, 0) for at in strided_in(body)),
+                )
             )
     return sorted(found, key=lambda one: -one.executed)[:MOST]
 

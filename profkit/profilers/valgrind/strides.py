@@ -2,7 +2,7 @@
 
 Proved by the loop alone: one register of the address is changed once in it, by a number or by a register that
 the loop leaves as it is, and no other register of the address is changed. A hash or a list computes its
-address otherwise.
+address otherwise, and a loop that was unrolled uses all that lies between.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _PARTS = {
 }
 _READS_ALONE = re.compile(r"cmp|test|v?u?comis[sd]|push|nop|prefetch\w*|j\w+|bt")
 _TERM = re.compile(r"([a-z]\w*)(?:\*(\d))?")
+_WIDTHS = (("ymmword", 32), ("xmmword", 16), ("qword", 8), ("dword", 4), ("word", 2), ("byte", 1))
 _ONE_OPERAND = re.compile(r"i?mul|i?div")
 
 
 def strided_loads(code: Code) -> set[int]:
     """Return the addresses of strided loads in the innermost loops of a piece of code."""
-    return {address for body in loops(code) for address in _strided_in(body)}
+    return {address for body in loops(code) for address in strided_in(body)}
 
 
 def loops(code: Code) -> Iterator[Code]:
@@ -89,16 +90,42 @@ def steps_in(body: Code) -> LoopSteps:
     return LoopSteps(frozenset(writes), steps, frozenset(numbers))
 
 
-def _strided_in(body: Code) -> Iterator[int]:
+def strided_in(body: Code) -> Iterator[int]:
+    """Yield the addresses of the loads of a loop that are a large, equal step apart.
+
+    Loads side by side that together use half of the step or more walk in order: a loop that was unrolled or vectorised.
+    """
     moved = steps_in(body)
+    found: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    steps: dict[tuple[str, ...], int] = {}
     for address, mnemonic, operands in body:
         memory = _loaded(mnemonic, operands)
         if memory is None:
             continue
         terms = [(whole_register(name), int(scale or 1)) for name, scale in _TERM.findall(memory)]
         changed = [(register, scale) for register, scale in terms if register in moved.written]
-        if len(changed) == 1 and abs(moved.steps.get(changed[0][0], 0)) * changed[0][1] >= LINE_BYTES:
-            yield address
+        if len(changed) != 1:
+            continue
+        register, scale = changed[0]
+        step = abs(moved.steps.get(register, 0)) * scale
+        if step >= LINE_BYTES:
+            key = tuple(name for name, _ in terms if _GENERAL.fullmatch(name))
+            steps[key] = step if register in moved.by_number else 0
+            found.setdefault(key, []).append((address, operands))
+    for key, loads in found.items():
+        if not steps[key] or 2 * _bytes_of(loads) < steps[key]:
+            yield from (address for address, _ in loads)
+
+
+def _bytes_of(loads: Sequence[tuple[int, str]]) -> int:
+    """Return how many bytes different loads from one moving address bring together."""
+    widths = {
+        operands[operands.index("[") : operands.index("]")]: next(
+            (size for name, size in _WIDTHS if name in operands), 8
+        )
+        for _, operands in loads
+    }
+    return sum(widths.values())
 
 
 def whole_register(register: str) -> str:

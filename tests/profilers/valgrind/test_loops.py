@@ -72,6 +72,22 @@ def counted(source: str, folder: Path, *options: str) -> list[CountedLoop]:
 needs_a_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
+COLUMNS = """
+#include <cstdio>
+float field[512][512];
+__attribute__((noinline)) void creep(float rate) {
+#ifdef BY_ROWS
+    for (int y = 1; y < 512; y++)
+        for (int x = 0; x < 512; x++) field[y][x] += rate * field[y - 1][x];
+#else
+    for (int x = 0; x < 512; x++)
+        for (int y = 1; y < 512; y++) field[y][x] += rate * field[y - 1][x];
+#endif
+}
+int main() { for (int n = 0; n < 3; n++) creep(0.1f * n); std::printf("%f\\n", field[7][9]); }
+"""
+
+
 @pytest.mark.valgrind
 @needs_a_compiler
 def test_a_sum_in_one_chain_takes_longer_than_its_instructions(tmp_path: Path) -> None:
@@ -93,3 +109,11 @@ def test_a_search_with_calls_that_is_left_in_its_middle_is_counted(tmp_path: Pat
     first = counted(SEARCH, tmp_path)[0]
     assert first.entries == 40
     assert first.rounds == pytest.approx(301.5, abs=1)
+
+
+@pytest.mark.valgrind
+@needs_a_compiler
+def test_loads_down_a_column_are_counted_in_their_loop(tmp_path: Path) -> None:
+    by_columns, by_rows = counted(COLUMNS, tmp_path)[0], counted(COLUMNS, tmp_path, "-DBY_ROWS")[0]
+    assert by_columns.strided >= by_columns.entries * 511
+    assert by_rows.strided == 0

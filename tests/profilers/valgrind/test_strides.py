@@ -35,6 +35,15 @@ lea rax, [rax + 0x10000]
 cmp rdx, rax
 jne top
 """
+VECTORS = """
+top: vaddps ymm0, ymm0, ymmword ptr [rax]
+vaddps ymm1, ymm1, ymmword ptr [rax + 0x20]
+vaddps ymm2, ymm2, ymmword ptr [rax + 0x40]
+vaddps ymm3, ymm3, ymmword ptr [rax + 0x60]
+add rax, 0x80
+cmp rax, rdx
+jne top
+"""
 ROW = """
 top: addsd xmm0, qword ptr [rax]
 add rax, 8
@@ -104,6 +113,7 @@ ret
         (COLUMN, {0x1000}),
         (BY_REGISTER, {0x1000}),
         (UNROLLED, {0x1000, 0x1004}),
+        (VECTORS, set()),  # in order: all that lies between is loaded, too
         (ROW, set()),
         (HASH, set()),
         (LIST, set()),

@@ -124,6 +124,52 @@ def test_a_sum_is_said_to_wait_for_itself_where_its_loop_is_long_and_its_data_is
     )  # waits for memory
 
 
+DOWN = Hotspot(
+    "creep", 9e6, calls=512, file="snow.c", line=49, counters={"rounds": 511.0, "serial": 0.0, "strided": 2e6}
+)
+HEAD = CodeSpot(
+    0.3, 1.2, "native", Place(function="creep", file="snow.c", line=48), code=LineCode("for (...)")
+)
+BODY = replace(HEAD, share=0.2, seconds=0.8, where=replace(HEAD.where, line=49))
+
+
+def by_columns(
+    loop: Hotspot = DOWN, loads: float = 2e6, misses: float = 2e6, beyond: float = 1.6e6, last: float = 0.0
+) -> Insight | None:
+    """Judge a loop of two lines, whose loads miss the first cache `misses` times and the second `beyond` times."""
+    line = Hotspot("main", 9e6, file="snow.c", line=49, counters={"Dr": loads, "D1mr": misses, "DLmr": last})
+    profiles = (
+        Profile("inner loops", "instructions", 1e7, (loop,), "counted-loops"),
+        Profile("lines", "instructions", 1e7, (line,), "counted-lines"),
+    )
+    counters = tuple(
+        Counter(name, value, "measured", scope=RUN)
+        for name, value in (("D1mr", misses), ("D2mr", beyond), ("strided", loop.counters["strided"]))
+    )
+    document = replace(documents.empty(), hot_spots=(HEAD, BODY), profiles=profiles, counters=counters)
+    return judged(document).get("strided-access")
+
+
+def test_the_lines_of_a_loop_down_a_column_are_one_finding_wherever_its_lines_come_from() -> None:
+    found = by_columns()  # the third cache holds all of it
+    assert found is not None
+    assert found.gain is not None
+    assert found.where.line == 48
+    assert found.title.startswith("Exchange the loops")
+    assert found.evidence.startswith("50 % of the time is in creep, lines 48 to 49: 100 % of 2.00 M loads")
+    assert 0.25 < found.gain.at_most < 0.5
+
+
+def test_a_loop_in_order_or_of_a_small_matrix_needs_no_exchange() -> None:
+    assert by_columns(misses=2e6 / 16) is None  # in order
+    assert by_columns(beyond=1e5) is None  # the second cache holds it
+    steady = replace(DOWN, counters={**DOWN.counters, "strided": 0.0})
+    assert by_columns(steady) is None  # a table of indices
+    busy = replace(DOWN, own=400e6)
+    assert by_columns(busy) is None  # what is computed hides the misses
+    assert by_columns(replace(DOWN, function="other")) is None
+
+
 def test_a_sort_is_said_where_the_loop_adds_to_what_it_sorts() -> None:
     code = LineCode("std::sort(v.begin(), v.end());", constructs=(Construct("sorts", "v", "grown"),))
     below = (CodeLine("std::__introsort_loop", None, None, 0.8),)

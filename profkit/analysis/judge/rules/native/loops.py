@@ -1,14 +1,17 @@
-"""Machine code: loops that search, sums that wait for each other, what is sorted again: by text and by counts."""
+"""Machine code: loops that search or walk by columns, sums that wait, what is sorted again: by text and by counts."""
 
 from __future__ import annotations
 
 import re
 
+from profkit.analysis.function_names import plain_symbol
 from profkit.analysis.judge.rules.counted import profile_of
-from profkit.analysis.judge.rules.spots import Find, say
+from profkit.analysis.judge.rules.host_memory import COLUMNS, LINE_BYTES
+from profkit.analysis.judge.rules.spots import Find, say, say_together
 from profkit.analysis.judge.words import words
-from profkit.core.formatting import percent_text
-from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument
+from profkit.analysis.summaries.host import EACH_CYCLE, EACH_MISSES, UNDER_WAY, clock_of
+from profkit.core.formatting import format_quantity, percent_text
+from profkit.core.types import RUN, CodeSpot, Hotspot, Insight, RunDocument
 
 MIN_SECONDS = 0.1
 NEAR = 3  # lines: a loop's head and what is in it
@@ -87,6 +90,81 @@ def serial_sum(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
+# From the third cache, which serves what the second one misses: 60 to 75 cycles on servers, 40 to 50 on desktops (Agner
+# Fog; Chips and Cheese's measurements). So many lines are under way at a time that ten share it.
+THIRD_CACHE_SECONDS = 20e-9
+STRIDED_COSTS = 0.3  # of the loop's cycles
+
+
+def strided_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a loop whose loads step over cache lines, so that each misses the first two caches, told once for all of
+    its lines.
+
+    Which cache serves them in the end depends on how large the last one is here: a matrix of 16 MiB is in it on a
+    server, and in memory on a laptop.
+    """
+    loop = _strided_near(document, spot)
+    if loop is None or spot.kind != "native" or not _is_beyond(document):
+        return None
+    loads, misses = _counted_near(document, loop, "Dr"), _counted_near(document, loop, "D1mr")
+    if not loads or misses < EACH_MISSES * loads or loop.counters["strided"] < EACH_MISSES * misses:
+        return None
+    alike = [
+        one for one in document.hot_spots if _strided_near(document, one) is loop and one.kind == "native"
+    ]
+    share, seconds = sum(one.share for one in alike), sum(one.seconds for one in alike)
+    waits = misses * THIRD_CACHE_SECONDS * clock_of(document) / UNDER_WAY
+    part = waits / (waits + loop.own / EACH_CYCLE)
+    largest = max(alike, key=lambda one: one.share)
+    if spot is not largest or seconds < MIN_SECONDS or part < STRIDED_COSTS:
+        return None
+    return say_together(
+        alike,
+        "strided-access",
+        COLUMNS,
+        f"{percent_text(min(100.0, 100 * misses / loads))} of {format_quantity(loads, 'count')} loads in this loop "
+        "were simulated to miss the first cache, most of them the second one too: its addresses move by an equal step "
+        f"of {LINE_BYTES} bytes or more, so that each load brings a line for one value",
+        share * part,
+        words("strided-access.columns", "host"),
+    )
+
+
+def _is_beyond(document: RunDocument) -> bool:
+    """Return whether most of what misses the first cache was simulated to miss the second one, too."""
+    counters = {counter.name: counter.value or 0.0 for counter in document.counters if counter.scope == RUN}
+    return counters.get("D2mr", 0.0) >= EACH_MISSES * counters.get("D1mr", 0.0) > 0
+
+
+def _strided_near(document: RunDocument, spot: CodeSpot) -> Hotspot | None:
+    """Return the inner loop of a place if that steps over cache lines; of two loops the nearer one's."""
+    profile, where = profile_of(document, "counted-loops"), spot.where
+    if profile is None or where.file is None or where.line is None:
+        return None
+    line = where.line
+    near = [
+        row
+        for row in profile.hotspots
+        if row.file == where.file and row.line is not None and abs(row.line - line) <= NEAR
+    ]
+    nearest = min(near, key=lambda row: (abs((row.line or 0) - line), -row.own), default=None)
+    same = nearest is not None and plain_symbol(nearest.function) == plain_symbol(where.function or "")
+    return nearest if same and nearest is not None and nearest.counters.get("strided") else None
+
+
+def _counted_near(document: RunDocument, loop: Hotspot, event: str) -> float:
+    """Return what was counted of an event in the lines of a loop: those next to it."""
+    lines = profile_of(document, "counted-lines")
+    name = (loop.file or "").rpartition("/")[2]
+    return sum(
+        row.counters.get(event, 0.0)
+        for row in (lines.hotspots if lines is not None else ())
+        if (row.file or "").rpartition("/")[2] == name
+        and row.line is not None
+        and abs(row.line - (loop.line or 0)) <= 1
+    )
+
+
 def _constructs(spot: CodeSpot, kind: str) -> tuple:  # type: ignore[type-arg]
     return spot.code.find(kind) if spot.kind == "native" and spot.code is not None else ()  # type: ignore[arg-type]
 
@@ -105,4 +183,4 @@ def _loop_near(document: RunDocument, spot: CodeSpot) -> Hotspot | None:
     return max(near, key=lambda row: row.own, default=None)
 
 
-PATTERNS: tuple[Find, ...] = (native_search, grown_sort, serial_sum)
+PATTERNS: tuple[Find, ...] = (native_search, grown_sort, serial_sum, strided_loop)
