@@ -193,3 +193,20 @@ def test_a_look_runs_no_code_of_the_program() -> None:
     seen.look(_frame_of_reader([_Asked()]))
     seen.look(_frame_of_reader(_Asked()))
     assert not any("[elements]" in name for name in seen.types)
+
+
+def test_relations_of_an_object_of_django_tell_what_they_are_and_what_is_prefetched() -> None:
+    """Stands for Django: the class of models, and the descriptor of a relation, by their modules."""
+    kind = type("ModelBase", (type,), {"__module__": "django.db.models.base"})
+    descriptor = type(
+        "ReverseManyToOneDescriptor", (), {"__module__": "django.db.models.fields.related_descriptors"}
+    )
+    model = kind("Order", (), {"state": descriptor(), "number": 3})
+    order = model()
+    seen = FunctionValues()
+    seen.look(_frame_of_reader(order))
+    assert seen.types == {"held.state [relation]": ["ReverseManyToOneDescriptor", -1, -1]}
+    order._prefetched_objects_cache = {"state": object()}
+    seen.look(_frame_of_reader(order))
+    assert seen.types["held.state [prefetched]"] == ["list", 1, 1]
+    assert "held.number [relation]" not in seen.types

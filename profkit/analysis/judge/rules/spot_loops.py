@@ -17,6 +17,11 @@ from profkit.analysis.judge.rules.counted import (
     with_slashes,
 )
 from profkit.analysis.judge.rules.spot_conversions import goes_through_arrays
+from profkit.analysis.judge.rules.spot_relations import (
+    has_related_manager,
+    prefetched_in_vain,
+    relation_asked,
+)
 from profkit.analysis.judge.rules.spots import (
     MIN_CALLS,
     SEVERAL,
@@ -116,6 +121,11 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
             return unindexed
         looked_at = (spot.under.public or "") if spot.under is not None else ""
         key = next(key for end, key in query.kinds if looked_at.endswith(end))
+        asked = relation_asked(spot) if key.startswith("django") else None
+        if asked is not None and asked.prefetched:
+            return prefetched_in_vain(spot, asked, below, statements, lookups)
+        if asked is not None or has_related_manager(spot):
+            key = "django.many" if asked is None or asked.is_of_many else "django"
         if key.startswith("django.") and _AGGREGATES & {
             name.rpartition(".")[2] for name in called_names(spot)
         }:

@@ -70,13 +70,16 @@ def _asked(
     looks: int | None = None,
     below: float = 0.9,
     text: str = LOOP,
+    variables: dict[str, Variable] | None = None,
+    also: tuple[CodeLine, ...] = (),
 ) -> tuple[str, str] | None:
     """Title and change of `name = order.customer.name`, looked at so often, with so many statements in the run."""
     spot = spot_at(
         text,
         3,
         under=Beneath("__get__", file.split("/")[2], calls=looks, public=looked_at or None),
-        below=(CodeLine(f"Some.{function}", file, 1500, below),),
+        below=(CodeLine(f"Some.{function}", file, 1500, below), *also),
+        variables=variables or {},
     )
     counted = Profile("", "s", 2.0, (Hotspot(function, 0.1, 1.2, statements, file, 1500),), "own-time")
     callee = CodeLine("first", file, 10, 0.0)
@@ -111,6 +114,60 @@ def test_a_query_for_each_item_is_told_with_the_words_of_its_library(
     times = "3,010" if function in ("_emit_lazyload", "load_scalar_attributes") else "3,000"
     assert found[0] == f"Ask once for all items: this line sent a query {times} times"
     assert word in found[1]
+
+
+def _relation(kind: str, prefetched: bool) -> dict[str, Variable]:
+    held = {"order.items [relation]": Variable(kind, None)}
+    return held | ({"order.items [prefetched]": Variable("list", 1)} if prefetched else {})
+
+
+_FILTERED = LOOP.replace("order.customer.name", "list(order.items.filter(sold=True).order_by('day'))")
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefetched", "title", "change"),
+    [
+        (
+            "ReverseManyToOneDescriptor", True,
+            "order.items was prefetched, and .filter(...).order_by(...) asks the database again: 3,000 queries",
+            "[each for each in order.items.all() if ...]",
+        ),
+        ("ManyToManyDescriptor", True, "order.items was prefetched, and .filter(", 'Prefetch("items", queryset='),
+        ("ReverseManyToOneDescriptor", False, "Ask once for all items", "prefetch_related(RELATION)"),
+        ("ManyToManyDescriptor", False, "Ask once for all items", "prefetch_related(RELATION)"),
+        ("ForwardManyToOneDescriptor", False, "Ask once for all items", "select_related(FIELD)"),
+    ],
+)  # fmt: skip
+def test_a_relation_of_django_is_prefetched_or_what_was_prefetched_is_used(
+    kind: str, prefetched: bool, title: str, change: str
+) -> None:
+    held = _relation(kind, prefetched)
+    found = _asked("execute_sql", _DJANGO, 3010, "filter", 3000, text=_FILTERED, variables=held)
+    assert found is not None
+    assert found[0].startswith(title)
+    assert change in found[1]
+    assert ("in_bulk" in found[1], "select_related" in found[1]) == (False, kind.startswith("Forward"))
+
+
+def test_a_manager_of_many_that_is_seen_below_is_prefetched_and_another_relation_says_nothing() -> None:
+    manager = "create_reverse_many_to_one_manager.<locals>.RelatedManager.get_queryset"
+    below = CodeLine(manager, "/lib/django/db/models/fields/related_descriptors.py", 755, 0.3)
+    found = _asked("execute_sql", _DJANGO, 3010, "filter", 3000, text=_FILTERED, also=(below,))
+    assert found is not None
+    assert "prefetch_related(RELATION)" in found[1]
+    other = {
+        name.replace("items", "others"): held
+        for name, held in _relation("ManyToManyDescriptor", True).items()
+    }
+    found = _asked("execute_sql", _DJANGO, 3010, "filter", 3000, text=_FILTERED, variables=other)
+    assert found is not None
+    assert "in_bulk" in found[1]
+
+
+def test_what_was_prefetched_and_is_used_sends_no_query() -> None:
+    held = _relation("ReverseManyToOneDescriptor", True)
+    text = LOOP.replace("order.customer.name", "[item for item in order.items.all() if item.sold]")
+    assert _asked("execute_sql", _DJANGO, 20, "QuerySet", 3000, text=text, variables=held) is None
 
 
 @pytest.mark.parametrize(("method", "word"), [("aggregate", "annotate("), ("first", "in_bulk")])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from .contents import ELEMENTS, named_in, sequences_of
+from .contents import ELEMENTS, named_in, relations_of, sequences_of
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ class FunctionValues:
         for name, value in variables:
             for path, kind, numbers in sequences_of(name, value, names, keys):
                 self._keep(path + ELEMENTS, kind, numbers, MAX_NAMES + MAX_SEQUENCES)
+            for path, kind, number in relations_of(name, value, names):
+                self._keep(path, kind, number, MAX_NAMES + MAX_SEQUENCES)
 
     def _note(self, name: str, value: object) -> None:
         kind = type(value)

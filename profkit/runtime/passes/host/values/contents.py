@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # Behind how the source names a sequence: the type of its elements, and how many numbers the first of them has.
 ELEMENTS = " [elements]"
+# Behind a relation of an object of Django, as `order.items`: what the relation is, and that it was prefetched.
+RELATION, PREFETCHED = " [relation]", " [prefetched]"
+_DESCRIPTORS = "django.db.models.fields.related_descriptors"
 _NUMPY, _TENSOR, _JAX, _NUMBER = "numpy.ndarray", "torch.Tensor", "jax.Array", "numpy.number"
 _CODE = type((lambda: None).__code__)
 _SEQUENCES = (list, tuple)
@@ -57,6 +60,21 @@ def sequences_of(
     for path, field in _fields(name, value, names, keys):
         if type(field) in _SEQUENCES and (kind := element_kind(_first_of(field))) is not None:
             yield path, *kind
+
+
+def relations_of(name: str, value: object, names: frozenset[str]) -> Iterator[tuple[str, str, int]]:
+    """Yield the relations that a function names of an object of Django: what each is, and what is prefetched of it."""
+    kind = type(value)
+    if str(type(kind).__module__) != "django.db.models.base":
+        return
+    held = object.__getattribute__(value, "__dict__").get("_prefetched_objects_cache")
+    for base in kind.__mro__:
+        for relation in [each for each in names if each in vars(base)]:
+            descriptor = type(vars(base)[relation])
+            if descriptor.__module__ == _DESCRIPTORS:
+                yield f"{name}.{relation}{RELATION}", descriptor.__name__, -1
+                if type(held) is dict and relation in held:
+                    yield f"{name}.{relation}{PREFETCHED}", "list", 1
 
 
 def _first_of(value: Any) -> object:
