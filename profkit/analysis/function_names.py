@@ -173,10 +173,45 @@ def place_name(where: Place) -> str:
     return "top level" if name == MODULE else name_in_file(name, where.file)
 
 
+_OPERATORS = {
+    "__gt__": ">", "__ge__": ">=", "__lt__": "<", "__le__": "<=", "__eq__": "==", "__ne__": "!=",
+    "__add__": "+", "__radd__": "+", "__iadd__": "+=", "__sub__": "-", "__rsub__": "-", "__isub__": "-=",
+    "__mul__": "*", "__rmul__": "*", "__imul__": "*=", "__truediv__": "/", "__rtruediv__": "/", "__floordiv__": "//",
+    "__mod__": "%", "__pow__": "**", "__matmul__": "@", "__and__": "&", "__or__": "|", "__xor__": "^",
+    "__invert__": "~",
+}  # fmt: skip
+_FORWARD = ("_wrapped_call_impl", "_call_impl")  # of a module of torch
+
+
+def _as_written(name: str, public: str, library: str | None) -> str:
+    """Return how a program writes the call of a method of a class `public` that has a name for Python alone."""
+    if not re.fullmatch(r"[A-Z]\w*", public):
+        return public
+    if name in _OPERATORS and library:
+        return f"{library} {_OPERATORS[name]}"
+    if name in ("__iter__", "__next__", "__len__"):
+        return f"{'len' if name == '__len__' else 'iter'}({public})"
+    if name == "__contains__":
+        return f"in {public}"
+    if name in _FORWARD and public == "Module":
+        return f"{public}.forward"
+    return f"{public}.__call__" if name == "__call__" else public
+
+
 def called_name(under: Beneath) -> str:
-    """Return what a place calls: of a library its last public name, else the library; empty where nothing is known."""
+    """Return what a place calls: of a library its last public name, else the library; empty where nothing is known.
+
+    What a statement or an operator calls is named as it is written.
+
+    >>> called_name(Beneath("__gt__", "pandas", public="OpsMixin"))
+    'pandas >'
+    >>> called_name(Beneath("__iter__", "django", public="QuerySet"))
+    'iter(QuerySet)'
+    >>> called_name(Beneath("_wrapped_call_impl", "torch", public="Module"))
+    'Module.forward'
+    """
     if under.public or not under.name:
-        return under.public or ""
+        return _as_written(under.name, under.public or "", under.library)
     if under.library is not None and _is_machine_code(under.library):
         return public_symbol(function_name(under.name))
     return name_in_file(under.name, None, under.library)

@@ -55,6 +55,13 @@ def shown(text: str, *below: tuple[str, str, float]) -> str | None:
             (("Series._arith", f"{SITE}/pandas/core/series.py", 1.0), ("sum", f"{SITE}/a.py", 0.2)),
             "Series",
         ),
+        # of the program, by the class of the library that it is derived from
+        (
+            "calls = [CallRecord(n) for n in days]",
+            (("Model.__init__", f"{SITE}/django/db/models/base.py", 1.0),),
+            "CallRecord",
+        ),
+        ("made = build(n)", (("Model.__init__", f"{SITE}/django/db/models/base.py", 1.0),), "Model"),
         ('x = row["a"]', (("Series.__getitem__", f"{SITE}/pandas/core/series.py", 1.0),), "Series[]"),
         ('row["a"] = 1', (("Series.__setitem__", f"{SITE}/pandas/core/series.py", 1.0),), "Series[]="),
         ("y = net(x)", (("Module._wrapped_call_impl", f"{SITE}/torch/nn/modules/module.py", 1.0),), "Module"),

@@ -70,6 +70,24 @@ def test_a_private_name_is_the_program_s_own_in_its_own_files_and_in_machine_cod
 
 
 @pytest.mark.parametrize(
+    ("under", "shown"),
+    [
+        (Beneath("__gt__", "pandas", public="OpsMixin"), "pandas >"),
+        (Beneath("__mul__", "sympy", public="Expr"), "sympy *"),
+        (Beneath("__iter__", "django", public="QuerySet"), "iter(QuerySet)"),
+        (Beneath("__iter__", "django", public="filter"), "filter"),  # as the line writes it
+        (Beneath("__len__", "networkx", public="FilterAtlas"), "len(FilterAtlas)"),
+        (Beneath("__contains__", "networkx", public="FilterAtlas"), "in FilterAtlas"),
+        (Beneath("_wrapped_call_impl", "torch", public="Module"), "Module.forward"),
+        (Beneath("__call__", "networkx", public="DiDegreeView"), "DiDegreeView.__call__"),
+        (Beneath("__getitem__", "numpy", public="NpzFile[]"), "NpzFile[]"),
+    ],
+)
+def test_what_an_operator_or_a_statement_calls_is_named_as_it_is_written(under: Beneath, shown: str) -> None:
+    assert called_name(under) == shown
+
+
+@pytest.mark.parametrize(
     ("symbol", "name"),
     [
         (

@@ -83,6 +83,9 @@ def public_call(line: LineSamples, called: CodeLine) -> str | None:
     if generated:
         return _generated_name(name, file, written, only) or only or _largest(below) or "generated code"
     shown = library_name(called.function, module_name(file))
+    made = [call for call in written if call[:1].isupper()]
+    if name in _MAKES and shown not in written and len(made) == 1:
+        return made[0]  # a class of the program, whose base is the library's
     if shown == WITH or (shown and shown in called.function):
         return f"{shown}{_ITEM.get(name, '')}"
     # A module says little: the only call of the text, or the first function below that is known, has the time as well.

@@ -9,6 +9,7 @@ neighbours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -114,7 +115,7 @@ def calls_text(spot: CodeSpot) -> str:
     named = (
         under.library
         and not under.library.startswith("<")
-        and under.library not in ("built-in", "standard library", name.partition(".")[0])
+        and under.library not in ("built-in", "standard library", re.split("[. ]", name)[0])
     )
     of = f" of {under.library}" if named else ""
     if under.calls is None:
