@@ -38,7 +38,7 @@ ConstructKind = Literal[
     "looped-parameter",  # the same, and a loop of the function itself goes through it for each of its items
     "reads-again",  # reads the file `name`, the same each time; `how`: "loop", or the parameters that it depends on
     "same-matrix",  # factorises `name`, which stays; `how`: the function, and the parameters that it depends on
-    "same-member",  # reads a member, as `name` writes it; `how`: by a call or by [], and "loop" or the parameters it depends on
+    "same-member",  # reads a member, as `name` writes it; `how`: call or [], and "loop" or the parameters behind it
     "same-call",  # calls `name`, which has no effect, with what stays; `how`: such calls, all of it there, the text
     "same-fit",  # fits a model `name` to what stays; `how`: the parameters of the function that this depends on
     "compares-all",  # all elements of `name`, an array that stays, with the item; `how`: "equal", or "nearest"

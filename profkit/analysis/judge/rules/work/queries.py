@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from profkit.analysis.function_names import place_name
-from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.counted import last_name, profile_of, with_slashes
 from profkit.analysis.judge.rules.spot_loops import LONG_STATEMENT, unindexed_look_up
 from profkit.analysis.judge.rules.spots import MIN_CALLS, called_names, calls_text, count_text, say
 from profkit.analysis.judge.words import words
@@ -22,6 +22,8 @@ _QUERIES = re.compile(
 # looks through rows, and is no faster with many others in one.
 _EMBEDDED = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*")
 _PAGES = re.compile(r"\bOFFSET\b(?!\s*0\b)")  # as SQL is written; in lower case it may be a name
+# Where a good part of a statement's time is in writing its SQL, fewer statements are not what helps first.
+_WRITES_SQL, WRITING = re.compile(r"/sqlalchemy/sql/compiler\.py$"), 0.4
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
@@ -35,6 +37,12 @@ def _is_embedded(document: RunDocument, spot: CodeSpot) -> bool:
     )
 
 
+def _writes_sql(spot: CodeSpot) -> bool:
+    """Return whether the SQL of a statement is compiled again each time, in a good part of its time."""
+    found = [frame.value for frame in spot.below if _WRITES_SQL.search(with_slashes(frame.file))]
+    return max(found, default=0.0) >= WRITING
+
+
 def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a query, a request or a file for each item: many calls, each short."""
     under = spot.under
@@ -46,7 +54,7 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         # What was counted is not what asks, but something below it.
         in_loop = spot.code is not None and spot.code.loop is not None
         calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
-    if query is None or calls < MIN_CALLS:
+    if query is None or calls < MIN_CALLS or _writes_sql(spot):
         return None
     loop = f"; called from {spot.caller}" if spot.caller else ""
     each = under.seconds_per_call if under is not None else None
