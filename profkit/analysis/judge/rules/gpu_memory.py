@@ -265,7 +265,9 @@ _LOCAL_TITLES = {
     "indexed": "An array of this kernel lives in local memory",
     "spilled": "Give the threads of this kernel more registers, or less to hold: they are spilled",
 }
-_SPILLED = "; all at fixed places of the stack, where the compiler keeps what does not fit into {registers:.0f} registers"
+_SPILLED = (
+    "; all at fixed places of the stack, where the compiler keeps what does not fit {registers:.0f} registers"
+)
 
 
 def _local_kind(kernel: KernelEvidence) -> Literal["", "indexed", "spilled"]:

@@ -115,7 +115,7 @@ def test_spilled_registers_are_told_from_arrays_by_the_addresses_in_the_code(
     assert says in found.change
     assert says_not not in found.change
     spilled = title.startswith("Give")
-    assert (f"does not fit into {registers:.0f} registers" in found.evidence) is spilled
+    assert (f"does not fit {registers:.0f} registers" in found.evidence) is spilled
     assert (found.where.line == 63) is spilled
 
 
