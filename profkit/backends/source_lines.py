@@ -431,7 +431,7 @@ def with_text(sampled: SampledTime | None) -> SampledTime | None:
         return None
     waiting = tuple(map(_with_wait, _with_texts(sampled.waiting)))
     lines = tuple(map(_with_constructs, _with_texts(sampled.lines)))
-    return replace(sampled, lines=lines, waiting=waiting)
+    return replace(sampled, lines=lines, waiting=waiting, outer=tuple(_with_texts(sampled.outer)))
 
 
 def _with_constructs(line: LineSamples) -> LineSamples:

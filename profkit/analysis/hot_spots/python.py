@@ -74,7 +74,7 @@ def outer_spots(document: RunDocument) -> list[CodeSpot]:
     """
     sampled = next((sampled for sampled in document.sampled if not sampled.native and sampled.wall > 0), None)
     if sampled is None:
-        return []
+        return _sorting_spots(document)
     wall, whole = _seconds_of(document, sampled), _whole_run(document, sampled)
     waited = sum(
         seconds
@@ -92,9 +92,26 @@ def outer_spots(document: RunDocument) -> list[CodeSpot]:
     return spots
 
 
+def _sorting_spots(document: RunDocument) -> list[CodeSpot]:
+    """Return the lines of a compiled program that sort, with everything below."""
+    sampled = next((sampled for sampled in document.sampled if sampled.native and sampled.cpu > 0), None)
+    split = document.time_split
+    if sampled is None:
+        return []
+    wall = split.wall if split is not None and split.wall > 0 else sampled.wall
+    working = 1 - (split.waiting or 0.0) / split.wall if split is not None and split.wall > 0 else 1.0
+    shares = ((line, working * line.main_cpu / sampled.cpu) for line in sampled.outer)
+    return [
+        make_spot(document, [Row(line, {"calls": share * wall})], share, share * wall)
+        for line, share in shares
+    ]
+
+
 def is_below(document: RunDocument, spot: CodeSpot, outer: Place) -> bool:
     """Return whether most of a place's time is spent under a line that calls functions of the program."""
     sampled = next((sampled for sampled in document.sampled if not sampled.native and sampled.wall > 0), None)
+    if sampled is None:
+        sampled = next((sampled for sampled in document.sampled if sampled.native), None)
     where = spot.where
     here = [
         line

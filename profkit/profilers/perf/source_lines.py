@@ -18,6 +18,7 @@ from profkit.core.files.regular import open_regular
 from profkit.core.types import CodeLine, LineSamples, Place, SampledTime
 from profkit.profilers.files import reading
 from profkit.profilers.perf.script import ScriptBlocks, parse_frame, parse_header
+from profkit.profilers.perf.sorts import sorting_frame, sorts_in_c
 from profkit.profilers.perf.switches import Blamed, SampledWaits, SwitchTimes, is_switch, wait_kind
 from profkit.profilers.perf.tasks import Tasks
 
@@ -25,6 +26,8 @@ MAX_ADDRESSES = 1000  # of most time
 MAX_FRAMES = 48  # of the program in one stack: templates of C++ call each other through a dozen
 MAX_BELOW = 40  # functions of libraries below a line
 MIN_SHARE = 0.002  # of the samples
+MIN_SORTING = 0.05  # of the samples: a sort with less is not worth a look
+MAX_OF_SORTS = 120  # functions of libraries below a sort: Rust has thirty for each String that is made
 _Name = TypeVar("_Name")
 _WITH_OFFSET = re.compile(rb"^\s*[0-9a-f]+ (.+?)\+(0x[0-9a-f]+) \((.+)\)$")
 _HASH = re.compile(r"::h[0-9a-f]{16}$")  # what Rust's compiler appends
@@ -42,6 +45,7 @@ class _Place:
     threads: set[bytes] = field(default_factory=set)
     processes: set[bytes] = field(default_factory=set)
     addresses: dict[Address, float] = field(default_factory=dict)
+    within: dict[Place, float] = field(default_factory=dict)  # the lines whose sort called it
 
 
 Address: TypeAlias = "tuple[str, int]"  # symbol and offset
@@ -68,6 +72,7 @@ class _Chain:
     keys: tuple[Address, ...]
     thread: bytes
     process: bytes
+    sorting: int | None = None  # so many of its frames are below a sort of the C library
 
 
 def native_lines(
@@ -128,6 +133,7 @@ def native_lines(
             weights[address] = weights.get(address, 0.0) + wait.seconds
     codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MAX_ADDRESSES])
     rows = _computing_rows(chains, codes)
+    sorting = _sorting_lines(chains, codes)
     rows |= {Place(function=name): _Place(weight, weight) for name, weight in started_programs.items()}
     samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= MIN_SHARE * total]
     samples.sort(key=lambda line: -line.main_cpu)
@@ -142,6 +148,7 @@ def native_lines(
         native=True,
         hottest=hottest,
         lines=tuple(samples),
+        outer=tuple(line for line in sorting if line.main_cpu >= MIN_SORTING * total),
         waiting=_waiting_lines(waits, blamed, codes),
         span=waits.span,
         programs=tasks.programs if tasks is not None else (),
@@ -165,10 +172,56 @@ def _computing_rows(chains: Mapping[_Chain, float], codes: Mapping[Address, Code
         else:
             row.callees[leaf] = row.callees.get(leaf, 0.0) + weight
         _add_below(row, _below(chain, at, codes), weight)
+        sort = _sort_of(chain, codes)
+        if sort is not None:
+            row.within[sort[0]] = row.within.get(sort[0], 0.0) + weight
         # perf unwinds a caller to the byte before the instruction to which it comes back.
         reached = (symbol, offset + 1) if leaf is not None else (symbol, offset)
         row.addresses[reached] = row.addresses.get(reached, 0.0) + weight
     return rows
+
+
+def _sort_of(chain: _Chain, codes: Mapping[Address, CodeAt]) -> tuple[Place, int | None] | None:
+    """Return the line that calls a sort, and the outermost frame of the program that the sort calls; None without."""
+    known = ((key, codes.get(key)) for key in chain.keys)
+    frames = [
+        (key[0], code.place if code is not None else None, code.inlined if code is not None else ())
+        for key, code in known
+    ]
+    found = next(sorting_frame(frames, chain.sorting), None)
+    place = frames[found[0]][1] if found is not None else None
+    return (place, found[1]) if found is not None and place is not None else None
+
+
+def _sorting_lines(chains: Mapping[_Chain, float], codes: Mapping[Address, CodeAt]) -> list[LineSamples]:
+    """Return the lines that sort, with all below: what the sort calls of the program, and of libraries for that."""
+    rows: dict[Place, _Place] = {}
+    for chain, weight in chains.items():
+        sort = _sort_of(chain, codes)
+        if sort is None:
+            continue
+        place, inside = sort
+        row = rows.setdefault(place, _Place())
+        row.weight += weight
+        if inside is None:
+            continue
+        # What a sort was compiled into has its name; the program's own function below it says more.
+        own = next((n for n in range(inside, -1, -1) if not _LIBRARY.match(chain.keys[n][0])), None)
+        code = codes.get(chain.keys[inside])
+        called = code.place.function if code is not None and code.place is not None else None
+        name = chain.keys[own][0] if own is not None else called or chain.keys[inside][0]
+        row.callees[_HASH.sub("", name), None] = row.callees.get((_HASH.sub("", name), None), 0.0) + weight
+        row.own += weight
+        for below in {plain_symbol(symbol) for symbol in _below(chain, inside, codes)} - {""}:
+            row.below[below] = row.below.get(below, 0.0) + weight
+    lines = [
+        replace(
+            _line_samples(place, row),
+            below=tuple(CodeLine(name, None, None, own) for name, own in _most(row.below, MAX_OF_SORTS)),
+        )
+        for place, row in rows.items()
+    ]
+    return sorted(lines, key=lambda line: -line.main_cpu)
 
 
 def waits_for_what(frames: Sequence[bytes]) -> str:
@@ -286,19 +339,26 @@ def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes
     leaf: _Leaf | None = None
     called: list[str] = []
     keys: list[Address] = []
+    sorting: int | None = None
     for line in frames:
         match = _WITH_OFFSET.match(line)
         if match is not None and match[3].removesuffix(b" (deleted)").rpartition(b"/")[2] == program:
             keys.append((match[1].decode("utf-8", "replace"), int(match[2], 16)))
             if len(keys) == MAX_FRAMES:
                 break
+        elif keys and b"sort" in line:
+            parsed = parse_frame(line)
+            if sorting is None and parsed is not None and sorts_in_c(parsed.function):
+                sorting = len(keys)
         elif not keys and (parsed := parse_frame(line)) is not None:
+            if sorts_in_c(parsed.function):
+                sorting = 0
             if parsed.library != KERNEL:
                 called.append(parsed.function)
             # the kernel's functions say little to an author
             if leaf is None or leaf[1] == KERNEL:
                 leaf = (parsed.function, parsed.library)
-    return _Chain(leaf, tuple(called[-MAX_FRAMES:]), tuple(keys), thread, process)
+    return _Chain(leaf, tuple(called[-MAX_FRAMES:]), tuple(keys), thread, process, sorting)
 
 
 def _line_samples(where: Place, row: _Place) -> LineSamples:
@@ -316,6 +376,7 @@ def _line_samples(where: Place, row: _Place) -> LineSamples:
         inside=tuple(CodeLine(name, None, None, weight) for name, weight in _most(row.called, 1)),
         threads=max(0, len(row.threads) - 1),
         processes=max(0, len(row.processes) - 1),
+        within=tuple(CodeLine(at.function or "", at.file, at.line, own) for at, own in _most(row.within, 3)),
     )
 
 

@@ -33,6 +33,7 @@ from profkit.analysis.judge.rules.native import functions as native_functions
 from profkit.analysis.judge.rules.native import loops as native_loops
 from profkit.analysis.judge.rules.native import programs as started_programs
 from profkit.analysis.judge.rules.native import registers as native_registers
+from profkit.analysis.judge.rules.native import sorts as native_sorts
 from profkit.analysis.judge.rules.native import watched as native_watched
 from profkit.analysis.judge.rules.work import again, excess, growth, passes, queries, same, values
 
@@ -244,6 +245,7 @@ OF_CALLS = (
     *again.OF_CALLS,
     *same.OF_CALLS,
     *spot_functions.OF_CALLS,
+    *native_sorts.OF_CALLS,
 )
 # What holds for a function of machine code whose lines are not known.
 OF_FUNCTIONS = (*native_watched.PATTERNS, *native_functions.PATTERNS, *host_native.OF_FUNCTIONS)

@@ -225,3 +225,29 @@ def test_keys_are_looked_up_in_a_tree_where_it_is_not_walked(
         profiles=(Profile("functions", "s", 4.0, sampled, "functions"),),
     )
     assert ("tree-compare" in judged(document)) == found
+
+
+def sorted_by(own: float, *below: tuple[str, float], file: str = "shelf.rs") -> Insight | None:
+    """Judge a sort of 4 s, `own` of them in the program's function that it calls."""
+    frames = tuple(CodeLine(name, None, None, seconds) for name, seconds in below)
+    called = (CodeLine("shelf::filing_key", None, None, own),)
+    line = LineSamples("main", file, 91, 4.0, 4.0, own=own, callees=called, below=frames)
+    sampled = SampledTime(4.2, 4.2, native=True, outer=(line,))
+    return judged(replace(documents.empty(), sampled=(sampled,))).get("sort-keys")
+
+
+def test_a_sort_that_makes_its_keys_for_each_comparison_is_told_to_make_them_once() -> None:
+    found = sorted_by(3.6, ("malloc", 0.2))
+    assert found is not None
+    assert found.gain is not None
+    assert (found.where.line, found.gain.at_most) == (91, pytest.approx(3.6 / 4.2))
+    assert "sort_by_cached_key" in found.change
+    in_cpp = sorted_by(3.6, ("__vfprintf_internal", 3.0), file="shelf.cpp")
+    assert in_cpp is not None
+    assert "pairs of key and index" in in_cpp.change
+
+
+def test_a_sort_that_compares_what_is_there_is_the_work_itself() -> None:
+    assert sorted_by(3.6, ("__memcmp_avx2_movbe", 2.0)) is None  # a field
+    assert sorted_by(1.0, ("malloc", 0.4)) is None  # most of it is the sort
+    assert sorted_by(3.6, ("malloc", 0.01)) is None
