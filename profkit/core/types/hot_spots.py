@@ -37,6 +37,7 @@ ConstructKind = Literal[
     "parameter",  # `name` of a search is the function's parameter number `how`
     "looped-parameter",  # the same, and a loop of the function itself goes through it for each of its items
     "reads-again",  # reads the file `name`, the same each time; `how`: "loop", or the parameters that it depends on
+    "same-member",  # asks for `name` of what stays; `how`: key, whole or call, then "loop" or the parameters it needs
     "same-matrix",  # factorises `name`, which stays; `how`: the function, and the parameters that it depends on
     "same-member",  # reads a member, as `name` writes it; `how`: call or [], and "loop" or the parameters behind it
     "same-call",  # calls `name`, which has no effect, with what stays; `how`: such calls, all of it there, the text
