@@ -32,6 +32,7 @@ COMPILERS = {".cpp": "g++", ".rs": "rustc"}
 # Programs that are no row of the table, or another program of a row.
 TITLES = {
     "tree": "Keys are looked up in a tree, and compared at each step down",
+    "sort-keys": "The sort makes the keys again for each comparison, instead of once for each element",
     "container-cloned": "All that a container holds is copied here",
     "searched-if": "A vector is searched from its start for each item",
 } | {row.id: row.title for row in native_functions()}
