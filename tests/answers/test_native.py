@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.judge.rules.native.functions import costly_row, native_functions, unlined_functions
+from profkit.analysis.judge.rules.native.functions import (
+    NativeFunctions,
+    costly_row,
+    native_functions,
+    unlined_functions,
+)
 from profkit.core.types import CodeLine, CodeSpot, LineCode, Place
 from tests.answers import native
 
@@ -167,3 +172,13 @@ def test_a_shared_ptr_is_copied_where_its_locked_instructions_are(
     below: tuple[tuple[str, float], ...], row: str | None
 ) -> None:
     assert of_line("rows.push_back(make(y));", *below) == row
+
+
+@pytest.mark.parametrize("row", native_functions(), ids=lambda row: row.id)
+def test_c_is_told_nothing_of_the_library_of_cpp(row: NativeFunctions) -> None:
+    in_c, in_cpp = (row.change_for(Place(function="main", file=name)) for name in ("a.c", "a.cpp"))
+    assert in_cpp == row.change
+    if row.id in ("printed-numbers", "strtod"):
+        assert "std::" not in in_c
+    else:
+        assert in_c == row.change

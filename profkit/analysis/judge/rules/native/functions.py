@@ -15,7 +15,7 @@ from typing import Any
 from profkit.analysis.judge.rules.spots import Find, say
 from profkit.core.formatting import percent_text
 from profkit.core.tables import load_yaml
-from profkit.core.types import CodeLine, CodeSpot, Insight, RunDocument
+from profkit.core.types import CodeLine, CodeSpot, Insight, Place, RunDocument
 
 TABLE = Path(__file__).with_name("costly_native.yaml")
 MIN_SHARE_OF_RUN, MIN_SECONDS = (
@@ -43,6 +43,7 @@ class NativeFunctions:
     least: float = 0.3
     run: float = 0.0
     direct: bool = False
+    in_c: str = ""  # the change for a file of C, which has no standard library of C++
     unlined: Mapping[str, Any] = field(default_factory=dict)
 
     def of_function(self) -> NativeFunctions | None:
@@ -50,6 +51,10 @@ class NativeFunctions:
         if not self.unlined:
             return None if self.text or self.without else self
         return replace(self, **{"text": "", "without": "", "unlined": {}, **self.unlined})
+
+    def change_for(self, where: Place) -> str:
+        """Return the change in the words of the language of a place."""
+        return self.in_c if self.in_c and (where.file or "").endswith(".c") else self.change
 
     def most_in(self, below: tuple[CodeLine, ...]) -> CodeLine | None:
         """Return the function of the row that has most of a place's time; None where that is less than `least`."""
@@ -130,7 +135,7 @@ def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
         row.title,
         f"{percent_text(100 * most.value)} of this is in {most.function} below it{also}",
         taken,
-        change=row.change,
+        change=row.change_for(spot.where),
     )
 
 
