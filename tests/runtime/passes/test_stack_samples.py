@@ -408,15 +408,15 @@ def test_a_stack_has_the_lines_of_its_frames() -> None:
     outermost = rows[-1][0].co_name
     assert outermost in ("<module>", "_run_module_as_main", "_bootstrap")
     assert stack_rows.rows_of_thread(-1) == []  # no such thread
-    enabled, was = list[bool](), gc.isenabled()
+    before, was, results = list[tuple[int, int, int]](), gc.get_threshold(), list[object]()
     try:
         begun = time.perf_counter()
-        results = list[object]()
-        rows = stack_rows.rows_after(time.sleep, (0.01,), results, threading.get_ident(), enabled)
-        assert (rows[-1][0].co_name, results, enabled, gc.isenabled()) == (outermost, [None], [was], False)
+        rows = stack_rows.rows_after(time.sleep, (0.01,), results, threading.get_ident(), before)
+        assert (rows[-1][0].co_name, results, before) == (outermost, [None], [was])
+        assert gc.get_threshold()[0] == 0
         assert time.perf_counter() - begun >= 0.01
     finally:
-        (gc.enable if was else gc.disable)()
+        gc.set_threshold(*was)
     assert stack_rows.line_at(innermost.__code__, -1) == innermost.__code__.co_firstlineno
 
 
@@ -659,21 +659,38 @@ def test_a_program_that_collects_garbage_all_the_time_survives_its_samples(tmp_p
     not samples.COLLECTS_AT_ONCE, reason="since Python 3.12 samples leave the collector alone"
 )
 def test_a_child_that_is_forked_within_a_sample_collects_garbage_as_its_parent_does(tmp_path: Path) -> None:
-    sampler = samples.StackSampler(str(tmp_path / "out"))
-    seen: list[bool] = []
-    sampler._sample = lambda: seen.append(gc.isenabled())  # type: ignore[method-assign]
+    sampler, before = samples.StackSampler(str(tmp_path / "out")), gc.get_threshold()
+    seen: list[int] = []
+    sampler._sample = lambda: seen.append(gc.get_threshold()[0])  # type: ignore[method-assign]
     sampler._uncollected(sampler._sample)
-    assert (seen, gc.isenabled()) == ([False], True)
-    gc.disable()
+    assert (seen, gc.get_threshold()) == ([0], before)
+    gc.set_threshold(0)
     try:
         sampler._uncollected(sampler._sample)
-        assert (seen, gc.isenabled()) == ([False, False], False)  # the program's own word holds
-        sampler._collector.append(True)  # what a fork within a sample leaves
+        assert (seen, gc.get_threshold()[0]) == ([0, 0], 0)  # the program's own word holds
+        sampler._collector.append(before)  # what a fork within a sample leaves
         sampler.begin()
-        assert gc.isenabled()
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*before)
+        sampler.finish()
+
+
+@pytest.mark.skipif(
+    not samples.COLLECTS_AT_ONCE, reason="since Python 3.12 samples leave the collector alone"
+)
+def test_what_the_program_does_to_its_collector_within_a_sample_stays(tmp_path: Path) -> None:
+    sampler, before = samples.StackSampler(str(tmp_path / "out")), gc.get_threshold()
+    try:
+        sampler._sample = gc.disable  # type: ignore[method-assign]
+        sampler._uncollected(sampler._sample)
+        assert (gc.isenabled(), gc.get_threshold()) == (False, before)
+        sampler._sample = lambda: gc.set_threshold(5_000)  # type: ignore[method-assign]
+        sampler._uncollected(sampler._sample)
+        assert gc.get_threshold()[0] == 5_000
     finally:
         gc.enable()
-        sampler.finish()
+        gc.set_threshold(*before)
 
 
 def test_each_thread_has_a_lane_of_when_it_ran_slept_and_waited_for_a_lock(tmp_path: Path) -> None:

@@ -215,15 +215,15 @@ class CallGrowth:
             if self._imports():
                 continue
             begun = thread_time()
-            collects = (
-                gc.isenabled()
-            )  # a finalizer would let the program go on, and its profile change meanwhile
-            gc.disable()
+            # A finalizer would let the program go on, and its profile change meanwhile. `gc.disable` is the program's:
+            # what it switches off meanwhile would be switched on again.
+            threshold = gc.get_threshold()[0]
+            gc.set_threshold(0)
             try:
                 self._looks.append(_look(self._profile))
             finally:
-                if collects:
-                    gc.enable()
+                if not gc.get_threshold()[0]:
+                    gc.set_threshold(threshold)
             pause = max(pause, (thread_time() - begun) / LOOK_SHARE)
             if len(self._looks) > MAX_LOOKS:
                 self._looks = self._looks[1::2]

@@ -39,20 +39,20 @@ def rows_after(
     arguments: tuple[object, ...],
     results: list[object],
     ident: int,
-    collector: list[bool] | None = None,
+    collector: list[tuple[int, int, int]] | None = None,
 ) -> list[Row]:
     """Make a call that gives the interpreter's lock away, and return the rows of a thread as we have the lock again.
 
     On a busy machine we may lose our processor just then, and the program asks for the lock back meanwhile: we would
     give it away before the next operation of Python. So the call is a part of the one call, too. What it returns is
-    added to `results`. `collector`: whether the garbage collector was on is added to this list, and it is off from
-    then on. Raises what the call raises.
+    added to `results`. `collector`: the thresholds of the garbage collector are added to this list, and none begins
+    from then on. Raises what the call raises.
     """
     # Each of these calls returns None, of which `not_` is True: `compress` lets the empty arguments pass after it.
     awake: Iterable[tuple[()]] = compress(((),), map(not_, map(results.append, starmap(call, (arguments,)))))
     if collector is not None:
-        awake = compress(awake, map(not_, map(collector.append, starmap(gc.isenabled, ((),)))))
-        awake = compress(awake, map(not_, starmap(gc.disable, ((),))))
+        awake = compress(awake, map(not_, map(collector.append, starmap(gc.get_threshold, ((),)))))
+        awake = compress(awake, map(not_, starmap(gc.set_threshold, ((0,),))))
     return _rows(map(dict.get, starmap(sys._current_frames, awake), (ident,)))
 
 

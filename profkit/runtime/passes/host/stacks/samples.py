@@ -109,8 +109,9 @@ class StackSampler:
     def __init__(self, out: str) -> None:
         self._out = out
         self._lock_wait = LockWait()
-        # For as long as we have switched the collector off: whether it was on.
-        self._collector: list[bool] = []
+        # For as long as no collection may begin: the thresholds before. `gc.disable` is left to the program: what it
+        # switches off meanwhile would be switched on again.
+        self._collector: list[tuple[int, int, int]] = []
         self._generation: object = None
 
     def begin(self) -> None:
@@ -251,17 +252,18 @@ class StackSampler:
     def _uncollected(self, look: Callable[[], None]) -> None:
         """Take a sample, or try, in which no garbage collection begins: see COLLECTS_AT_ONCE."""
         if COLLECTS_AT_ONCE:
-            self._collector.append(gc.isenabled())
-            gc.disable()
+            self._collector.append(gc.get_threshold())
+            gc.set_threshold(0)
         try:
             look()
         finally:
             self._collect_again()
 
     def _collect_again(self) -> None:
-        """Switch the garbage collector on where it was on before a sample."""
-        if True in self._collector:
-            gc.enable()
+        """Have garbage collections begin again as they did before a sample."""
+        threshold = next((threshold for threshold, *_ in self._collector if threshold), 0)
+        if threshold and not gc.get_threshold()[0]:  # else the program has set its own meanwhile
+            gc.set_threshold(threshold)
         self._collector.clear()
 
     def _see_main(self) -> None:
@@ -274,8 +276,9 @@ class StackSampler:
         """Make a call that gives the interpreter's lock away, and return its result.
 
         Where the main thread is as we have the lock back is kept: it may have spent much of the time in a call of C
-        that ended just now. The garbage collector is off afterwards: see COLLECTS_AT_ONCE.
+        that ended just now. No garbage collection begins afterwards: see COLLECTS_AT_ONCE.
         """
+        self._collect_again()  # for as long as the program has the lock
         results: list[object] = []
         collector = self._collector if COLLECTS_AT_ONCE else None
         self._main_rows = rows_after(call, arguments, results, self._main, collector)
