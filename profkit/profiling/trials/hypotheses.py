@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from profkit.analysis.account.step_places import is_loader
 from profkit.analysis.evidence import evidence_of
-from profkit.analysis.judge.rules.gpu_host import launches_cudnn_attention
+from profkit.analysis.judge.rules.gpu.host import launches_cudnn_attention
 from profkit.analysis.kernel_names.owner import is_cudnn_attention, kernel_owner
 from profkit.analysis.summaries.host import (
     LINEAR_ALGEBRA,

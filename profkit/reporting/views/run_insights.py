@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.function_names import brief_name, called_name, name_in_file, place_name
 from profkit.analysis.hot_spots import DOES, RUNS_CODE
-from profkit.analysis.judge.rules.gpu_lines import waiting_lines
+from profkit.analysis.judge.rules.gpu.lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
 from profkit.analysis.stacks.python_code import IMPORT_SYSTEM, MODULE, module_name

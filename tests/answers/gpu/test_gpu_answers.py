@@ -16,7 +16,7 @@ from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES
 from profkit.analysis.judge.rules import RULES
-from profkit.analysis.judge.rules.gpu_lines import waiting_lines
+from profkit.analysis.judge.rules.gpu.lines import waiting_lines
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
 from profkit.core.run_folder import run_to_json
 from profkit.core.types import Account, Insight, Kernel, Place, RunDocument

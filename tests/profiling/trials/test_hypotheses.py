@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.evidence import evidence_of
-from profkit.analysis.judge.rules.gpu_host import preparing_line
+from profkit.analysis.judge.rules.gpu.host import preparing_line
 from profkit.core.types import (
     Account,
     AccountRow,

@@ -9,15 +9,6 @@ from functools import partial
 
 from profkit.analysis.judge.rule import Rule
 from profkit.analysis.judge.rules import (
-    gpu_calls,
-    gpu_host,
-    gpu_latency,
-    gpu_lines,
-    gpu_memory,
-    gpu_models,
-    gpu_streams,
-    gpu_timeline,
-    gpu_units,
     host_memory,
     host_native,
     host_operations,
@@ -29,6 +20,15 @@ from profkit.analysis.judge.rules import (
     spot_values,
     spot_waits,
 )
+from profkit.analysis.judge.rules.gpu import calls as gpu_calls
+from profkit.analysis.judge.rules.gpu import host as gpu_host
+from profkit.analysis.judge.rules.gpu import latency as gpu_latency
+from profkit.analysis.judge.rules.gpu import lines as gpu_lines
+from profkit.analysis.judge.rules.gpu import memory as gpu_memory
+from profkit.analysis.judge.rules.gpu import models as gpu_models
+from profkit.analysis.judge.rules.gpu import streams as gpu_streams
+from profkit.analysis.judge.rules.gpu import timeline as gpu_timeline
+from profkit.analysis.judge.rules.gpu import units as gpu_units
 from profkit.analysis.judge.rules.native import functions as native_functions
 from profkit.analysis.judge.rules.native import loops as native_loops
 from profkit.analysis.judge.rules.native import programs as started_programs

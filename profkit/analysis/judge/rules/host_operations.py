@@ -6,7 +6,7 @@ import re
 from math import prod
 
 from profkit.analysis.judge.rules.counted import profile_of
-from profkit.analysis.judge.rules.gpu_models import SPARSE
+from profkit.analysis.judge.rules.gpu.models import SPARSE
 from profkit.analysis.judge.rules.spots import Find, say
 from profkit.analysis.judge.words import words
 from profkit.core.types import BACKWARD_NODES, OPERATIONS_MADE, CodeSpot, Insight, Profile, RunDocument

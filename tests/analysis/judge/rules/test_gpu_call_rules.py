@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.judge.findings import find_insights
-from profkit.analysis.judge.rules.gpu_calls import next_fast_length
+from profkit.analysis.judge.rules.gpu.calls import next_fast_length
 from profkit.core.types import GpuTrace, Hotspot, Insight, Kernel, KernelTime, Profile, ProfileKind, TimeSplit
 from tests.kernel_documents import document
 

@@ -20,8 +20,8 @@ from profkit.analysis.evidence import (
 )
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
-from profkit.analysis.judge.rules.gpu_host import called_back
-from profkit.analysis.judge.rules.gpu_lines import (
+from profkit.analysis.judge.rules.gpu.host import called_back
+from profkit.analysis.judge.rules.gpu.lines import (
     MIN_PER_REPETITION,
     MIN_SHARE,
     MIN_WAITS,

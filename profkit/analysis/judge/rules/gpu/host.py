@@ -12,7 +12,7 @@ from profkit.analysis.account.step_places import is_loader, step_places
 from profkit.analysis.evidence import RunEvidence, idle_share, kernels_at, outwards, text_at
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
-from profkit.analysis.judge.rules.gpu_lines import MIN_PER_REPETITION, MIN_WAITS, place_of_line
+from profkit.analysis.judge.rules.gpu.lines import MIN_PER_REPETITION, MIN_WAITS, place_of_line
 from profkit.analysis.judge.rules.spots import LOOKS, OTHER, Find, calls_text, pattern_of, place_alone
 from profkit.analysis.judge.rules.work.again import is_started_again, started_again, started_share
 from profkit.analysis.judge.words import words

@@ -9,7 +9,7 @@ from math import ceil
 
 from profkit.analysis.evidence import KernelEvidence, RunEvidence
 from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES, bounded_gain, insight_on
-from profkit.analysis.judge.rules.gpu_memory import (
+from profkit.analysis.judge.rules.gpu.memory import (
     GLOBAL_ACCESSES,
     GLOBAL_SECTORS,
     LOOKED_UP_SECTORS,
@@ -337,6 +337,7 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
 
 MIN_LOST = 0.1  # of the time: the end of every kernel costs some
 MAX_WAVES = 8.0  # with more of them the last one is below 12 % of the time
+SIDE_BY_SIDE = 0.5  # of the time of the kernels of several streams
 SHORT = 1.5e-6  # s that a block works: what it costs by itself is a good part of that
 WAVES_OF_TINY = 20.0  # with fewer the first and the last one are much of the time
 LATE = 0.85  # of the warps that could run: with fewer, multiprocessors wait for their next block
@@ -350,7 +351,13 @@ _OF_BLOCKS = (
 
 
 def small_grid(run: RunEvidence) -> Iterator[Insight]:
-    """Find fewer blocks than multiprocessors in a kernel that runs for longer than its launch takes."""
+    """Find fewer blocks than multiprocessors in a kernel that runs for longer than its launch takes.
+
+    Kernels of several streams that run side by side fill the device together.
+    """
+    order = run.trace.streams if run.trace is not None else None
+    if order is not None and order.overlap >= SIDE_BY_SIDE * order.seconds:
+        return
     for kernel in run.kernels:
         filled = filled_share(kernel.values)
         seconds = kernel.seconds

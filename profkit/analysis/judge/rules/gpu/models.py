@@ -11,9 +11,9 @@ from math import prod
 
 from profkit.analysis.evidence import RunEvidence, idle_share, looping_call, main_line
 from profkit.analysis.judge.rule import insight_at
-from profkit.analysis.judge.rules.gpu_calls import MUCH, by_operation, is_copy, shapes
-from profkit.analysis.judge.rules.gpu_host import preparing_line
-from profkit.analysis.judge.rules.gpu_lines import MIN_PER_REPETITION, MIN_SHARE, place_of_line, product_dims
+from profkit.analysis.judge.rules.gpu.calls import MUCH, by_operation, is_copy, shapes
+from profkit.analysis.judge.rules.gpu.host import preparing_line
+from profkit.analysis.judge.rules.gpu.lines import MIN_PER_REPETITION, MIN_SHARE, place_of_line, product_dims
 from profkit.analysis.timeline.products import operand_type
 from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import Insight, KernelTime

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from profkit.analysis.evidence import RunEvidence
 from profkit.analysis.judge.rule import insight_at
-from profkit.analysis.judge.rules.gpu_lines import MIN_PER_REPETITION, MIN_SHARE, MIN_WAITS, place_of_line
+from profkit.analysis.judge.rules.gpu.lines import MIN_PER_REPETITION, MIN_SHARE, MIN_WAITS, place_of_line
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.core.formatting import percent_text
 from profkit.core.types import GpuTrace, Insight, Place, StreamOrder

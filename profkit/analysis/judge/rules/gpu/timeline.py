@@ -21,14 +21,14 @@ from profkit.analysis.evidence import (
 )
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
-from profkit.analysis.judge.rules.gpu_calls import SMALL, is_copy, shapes
-from profkit.analysis.judge.rules.gpu_host import (
+from profkit.analysis.judge.rules.gpu.calls import SMALL, is_copy, shapes
+from profkit.analysis.judge.rules.gpu.host import (
     calls_framework,
     mean_kernel,
     preparing_line,
     stops_in_each_step,
 )
-from profkit.analysis.judge.rules.gpu_lines import (
+from profkit.analysis.judge.rules.gpu.lines import (
     LARGE,
     attention_scores,
     device_sync,
@@ -40,7 +40,7 @@ from profkit.analysis.judge.rules.gpu_lines import (
     times_text,
     works_on_attention,
 )
-from profkit.analysis.judge.rules.gpu_models import whole_table_kernels
+from profkit.analysis.judge.rules.gpu.models import whole_table_kernels
 from profkit.analysis.judge.rules.spot_waits import line_ahead
 from profkit.analysis.judge.words import words, words_for
 from profkit.core.formatting import format_quantity, percent_text, plural

@@ -91,7 +91,7 @@ def member_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
         f"{format_quantity(spot.seconds / times, 's')} each time"
         + (f"; so does {', '.join(lines)}" if lines else ""),
         sum(other.share for other, _ in same) * (1 - 1 / times),
-        change=words(f"repeated-work.{kind}", "host").format(name=construct.name),
+        change=words(f"repeated-work.of-{kind}", "host").format(name=construct.name),
     )
 
 
