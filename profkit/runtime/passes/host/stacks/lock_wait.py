@@ -21,10 +21,12 @@ ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
 # sooner than they do costs them little, and is met less at that call.
 TURN_SWITCH = 1e-3
 # Seconds after which the program may ask for the lock back while a sample is taken, where it is more than we wait
-# ourselves: many times what a sample takes, also on a busy machine. With 0.02 ms two of three samples were taken in
-# turns with the program, at twice the cost, and what it does then is seen by the next one at a later line. It is what
-# CPython has by itself.
-WHOLE_SAMPLE = 5e-3
+# ourselves: a little more than a sample takes. With 0.02 ms two of three samples were taken in turns with the program,
+# at twice the cost. Where we do lose the lock within a sample, we have to wait for as long ourselves to have it back.
+# A program of one thread without an event loop has nobody else to wait for: it asks after CPython's own time. It lost up
+# to 5 points of a long call of C, which it began within a sample, to the line behind it. With an event loop, calls that
+# give the lock away have 2 to 6 points too much after 5 ms.
+WHOLE_SAMPLE, WHOLE_OF_ONE = 5e-4, 5e-3
 SAME = 2e-6  # CPython keeps whole microseconds
 
 
@@ -51,15 +53,15 @@ class LockWait:
         self._set(self.program)
         self._kept = self._waited = self.program
 
-    def choose(self, *, alone: bool, lone: bool, often: bool) -> None:
+    def choose(self, *, alone: bool, lone: bool, often: bool, loops: bool) -> None:
         """Choose the times of the next sample.
 
         `alone`: threads do not compete; `lone`: no other one has run lately; `often`: those that compete give the lock
-        away often by themselves.
+        away often by themselves; `loops`: an event loop runs in the main thread.
         """
         competing = min(TURN_SWITCH, self.program) if often else self.program
         self._waited = (self._short if lone else SHORT_SWITCH) if alone else competing
-        self._kept = max(WHOLE_SAMPLE, self._waited)
+        self._kept = max(WHOLE_OF_ONE if alone and lone and not loops else WHOLE_SAMPLE, self._waited)
 
     def spent(self, seconds: float) -> None:
         """Note the processor seconds that it took to ask for the lock of a sample."""

@@ -378,7 +378,7 @@ class StackSampler:
         self._lone = alone and lone
         if not self._lone:
             self._count_turns(before, clocks, perf_counter() - now)
-        self._lock_wait.choose(alone=alone, lone=lone, often=self._given_often)
+        self._lock_wait.choose(alone=alone, lone=lone, often=self._given_often, loops=looped is not None)
         self._lock_wait.ask()
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
@@ -577,6 +577,7 @@ class StackSampler:
                 raise OSError(ENOSPC, "the disk is full")
         finally:
             self._collect_again()
+            self._lock_wait.ask()
             self._system.close(descriptor)
 
     def _flush(self, last: bool = False) -> None:
