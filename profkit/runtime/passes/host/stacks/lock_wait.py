@@ -23,7 +23,7 @@ TURN_SWITCH = 1e-3
 # Seconds after which the program may ask for the lock back while a sample is taken, where it is more than we wait
 # ourselves: a little more than a sample takes. With 0.02 ms two of three samples were taken in turns with the program,
 # at twice the cost. Where we do lose the lock within a sample, we have to wait for as long ourselves to have it back.
-# A program of one thread without an event loop has nobody else to wait for: it asks after CPython's own time. It lost up
+# A program of one thread without an event loop has nobody to wait for: it asks after CPython's own time. It lost up
 # to 5 points of a long call of C, which it began within a sample, to the line behind it. With an event loop, calls that
 # give the lock away have 2 to 6 points too much after 5 ms.
 WHOLE_SAMPLE, WHOLE_OF_ONE = 5e-4, 5e-3
