@@ -66,6 +66,7 @@ ALWAYS: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many normal runs, and seconds
 ONE_MORE = 1.6  # normal runs: a pass that samples and traces
 EXTENDED = 2.0  # times its limit may a step take whose time counts only with a processor
+SHORT_FIX = 30  # characters of a fix that is an option of this command, as --budget 46
 AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
@@ -541,7 +542,8 @@ class RunCollector:
         plan = plan if plan.skipped is not None else plan.skip(Fact("nothing-to-look-at"))
         skipped = plan.skipped_result()
         if skipped.has_object:
-            self._progress.note(f"{plan.name}: skipped, {fact_text(plan.skipped)}")
+            fix = f": {plan.fix}" if plan.fix and len(plan.fix) <= SHORT_FIX else ""
+            self._progress.note(f"{plan.name}: skipped, {fact_text(plan.skipped)}{fix}")
         self._end_pass(plan, skipped)
 
     def _note_interruption(self, plan: PassPlan) -> None:

@@ -81,7 +81,7 @@ def keep_to_budget(
     what those leave.
     """
     passes = list(waiting)
-    beyond = 0.0  # what those that run in any case take more than there is
+    beyond = 0.0  # seconds by which the passes that are kept exceed the budget
     wanted: dict[int, float] = {}  # of passes that got less than they would take
     for place in sorted(range(len(passes)), key=lambda place: PRIORITY[passes[place].name]):
         planned = passes[place]
@@ -94,15 +94,16 @@ def keep_to_budget(
         if planned.least is not None and planned.least < seconds and left >= planned.least:
             wanted[place], seconds = seconds, planned.least
         if seconds <= left:
-            # What takes longer than was thought ends with the budget; not where it would have nothing to show then, and
-            # runs in any case: the simulation of a region has counted nothing until it gets there.
+            # End the pass with the budget, unless it is kept and would have nothing to show when cut: the simulation of
+            # a region has counted nothing until it gets there.
             if planned.limit is not None and (planned.least is not None or planned.name not in kept):
                 most = max(left - finish, SLACK * seconds)
                 passes[place] = replace(planned, limit=min(planned.limit, most))
             left -= seconds
         else:
             runs, more = allowance or (0.0, 0.0)
-            of = {"left": max(0.0, left), "budget": budget, "runs": runs, "more": more}
+            limit = runs * plain_seconds + more if allowance is not None else budget
+            of = {"left": max(0.0, left), "budget": limit, "runs": runs, "more": more}
             reason = Fact.of("over-budget", seconds=seconds, **of)
             passes[place] = planned.skip(reason, f"--budget {budget + beyond + seconds - left:.0f}")
     for place, most in wanted.items():

@@ -58,15 +58,15 @@ def test_a_pass_that_is_left_out_says_whose_limit_it_is_and_what_of_it_is_left()
     assert spoken(counters.skipped) == (
         "it would take about 24 s, but only 2 s of profkit's own limit of 5 normal runs + 10 s (about 30 s) are left"
     )
-    plans = keep_to_budget(WAITING, 3.0, 1.0, 30.0, ("stacks", "counters"), (5.0, 10.0))
+    plans = keep_to_budget(WAITING, 3.0, 1.0, 15.0, ("stacks", "counters"), (5.0, 10.0))
     assert spoken(next(plan.skipped for plan in plans if plan.skipped is not None)) == (
-        "it would take about 4 s, but the more important passes need all of "
-        "profkit's own limit of 5 normal runs + 10 s (about 30 s)"
+        "it would take about 4 s, but what ran before and the more important passes need all of "
+        "profkit's own limit of 5 normal runs + 10 s (about 15 s)"
     )
     (counters,) = keep_to_budget((COUNTERS,), 0.0, 1.0, 97.0)
     assert (
         spoken(counters.skipped)
-        == "it would take about 6 s, but the more important passes need all of --budget 97"
+        == "it would take about 6 s, but what ran before and the more important passes need all of --budget 97"
     )
 
 

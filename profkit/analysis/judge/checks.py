@@ -48,9 +48,9 @@ class Condition:
 class TargetCheck:
     """One check of a target: it fires if `condition` holds; with `negated`, if the condition is not known to hold.
 
-    `because` is the code of the fact (`reporting/sentences/`) that says why, `fix` what to try. It is left out where
-    the metric `without` is known. Where the kernel's class is not known, what a check on it would say of a miss stays
-    open; not so with `optional`.
+    `because` is the code of the fact (`reporting/sentences/`) that says why, `fix` what to try. The check is skipped
+    if the metric `without` has a value. If the kernel's class is not known, a miss becomes unknown, unless the check is
+    `optional`.
     """
 
     condition: Condition

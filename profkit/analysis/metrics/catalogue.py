@@ -17,9 +17,9 @@ from profkit.core.types import Direction, Fact
 class MetricInfo:
     """What a metric is. `least` and `most` bound what is possible at all, in `unit`; None is unbounded.
 
-    A derived value outside of its bounds is a fault of the measurement and never a fact. `inputs` says that it then is
-    one of the counters themselves: no core has such a clock. Where one event is counted that is no part of another, a
-    share of more than all says nothing against either.
+    A derived value outside of its bounds is a fault of the measurement and never a fact. With `inputs` its counters are
+    doubted, too: no core has such a clock. Without it they are not: where neither of two events contains the other,
+    a share above 100 % is possible.
     """
 
     name: str

@@ -204,8 +204,8 @@ def _reading(
         if info.name in context.table.missing and not any(name in index for name in above):
             why = Fact(context.table.missing[info.name])
         return _unavailable(info, why, nearest, scope=scope, context=context)
-    # Stable: of equally good formulas the first. One that was on all the time beats a better
-    # one that was multiplexed, since a multiplexed ratio can be far off.
+    # `max` keeps the first of equals, so the order in the table decides. Counters that ran all the time beat a better
+    # formula whose counters were multiplexed, since a multiplexed ratio can be far off.
     best = max(usable, key=lambda way: min(1.0, _share(way, index, context.table) / ALWAYS_ON))
     counts = {name: _value(index, name, context.table) or 0.0 for name in best.names}
     if best.unless_zero is not None and best.unless_zero.value(counts) == 0:

@@ -43,7 +43,7 @@ from profkit.profilers.valgrind.command import (
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
-from profkit.profilers.valgrind.levels import OF_SECOND_RUN, combine_levels
+from profkit.profilers.valgrind.levels import FROM_L2_RUN, combine_levels
 from profkit.profilers.valgrind.loops import loops_of
 from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind
@@ -264,7 +264,7 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     of_mix = {counter.name for counter in (mix.counters() if mix is not None else ())}
     artifacts = {name: f"artifacts/{paths[0].name}" for name, paths in files.items()}
     readings = tuple(
-        _with_artifact(reading, artifacts, OF_SECOND_RUN | of_mix)
+        _with_artifact(reading, artifacts, FROM_L2_RUN | of_mix)
         for reading in derive(per_iteration, formula_table("valgrind"), "valgrind")
     )
     notes = [*levels.warnings, *(mix.notes if mix is not None else ())]

@@ -28,8 +28,8 @@ _THIRD_LEVEL = {
     "D3mw": ("DLmw",),
     "D3wb": ("ILdmr", "DLdmr", "DLdmw"),
 }
-# What the run tells whose last level is L2; all else is of the run with L3, where there is one.
-OF_SECOND_RUN = frozenset(_SECOND_LEVEL)
+# Counters of the run whose last level is L2; all others come from the run with L3, where there is one.
+FROM_L2_RUN = frozenset(_SECOND_LEVEL)
 _NO_L3 = Fact("no-third-level")
 
 

@@ -113,7 +113,8 @@ def over_budget(
     elif runs:
         limit = f"profkit's own limit of {runs:.0f} normal runs + {more:.0f} s (about {budget:.0f} s)"
     if left < SMALLEST_REST:
-        return f"it would take about {seconds:.0f} s, but the more important passes need all of {limit}"
+        others = "what ran before and the more important passes need all of"
+        return f"it would take about {seconds:.0f} s, but {others} {limit}"
     return f"it would take about {seconds:.0f} s, but only {left:.0f} s of {limit} are left"
 
 
