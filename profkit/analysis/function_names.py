@@ -195,7 +195,7 @@ def _as_written(name: str, public: str, library: str | None) -> str:
         return f"in {public}"
     if name in _FORWARD and public == "Module":
         return f"{public}.forward"
-    return f"{public}.__call__" if name == "__call__" else public
+    return public
 
 
 def called_name(under: Beneath) -> str:

@@ -191,7 +191,7 @@ def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted
 @pytest.mark.parametrize(
     ("under", "shown"),
     [
-        (Beneath("_wrapped_call_impl", "torch", public="Module"), "Module"),
+        (Beneath("_wrapped_call_impl", "torch", public="Module"), "Module.forward"),
         (Beneath("__init__", "django", public="Model"), "Model"),
         (Beneath("__memcmp_evex_movbe", "libc.so.6"), "memcmp"),
         (Beneath("_dispatch", "somewhere"), "somewhere"),

@@ -79,7 +79,7 @@ def test_a_private_name_is_the_program_s_own_in_its_own_files_and_in_machine_cod
         (Beneath("__len__", "networkx", public="FilterAtlas"), "len(FilterAtlas)"),
         (Beneath("__contains__", "networkx", public="FilterAtlas"), "in FilterAtlas"),
         (Beneath("_wrapped_call_impl", "torch", public="Module"), "Module.forward"),
-        (Beneath("__call__", "networkx", public="DiDegreeView"), "DiDegreeView.__call__"),
+        (Beneath("__call__", "networkx", public="DiDegreeView"), "DiDegreeView"),
         (Beneath("__getitem__", "numpy", public="NpzFile[]"), "NpzFile[]"),
     ],
 )
