@@ -104,6 +104,7 @@ def test_every_group_fits_the_counters_and_has_the_anchors(zen4):
     assert {c.state for c in run.document.counters if c.value is not None} == {"measured"}
 
 
+@pytest.mark.thorough
 def test_events_that_take_turns_are_multiplexed_with_their_share(pmu_run):
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "counters": 3})
     shares = {c.name: c.share for c in run.document.counters if c.state == "multiplexed"}
@@ -142,6 +143,7 @@ def test_groups_that_saw_different_work_make_estimates_and_say_so(pmu_run):
     )
 
 
+@pytest.mark.thorough
 def test_perf_killed_in_one_group_costs_that_group_only(pmu_run):
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "killed": "branches"})
     counters = next(p for p in run.document.passes if p.tool == "perf")

@@ -302,6 +302,7 @@ def test_a_real_simulation_begins_late_ends_in_time_and_leaves_its_counts(tmp_pa
     assert any("genexpr" in h.function or "eval" in h.function.lower() for h in counts.profiles[0].hotspots)
 
 
+@pytest.mark.thorough
 @pytest.mark.valgrind
 def test_a_program_that_ends_before_its_window_is_not_said_to_lack_a_region(tmp_path):
     (tmp_path / "work.py").write_text("pass")

@@ -173,6 +173,7 @@ def test_an_ncu_that_hangs_is_ended_in_time(bench: Bench) -> None:
     assert _counted(run) == {"unknown"}
 
 
+@pytest.mark.thorough
 def test_kernels_that_were_not_counted_are_not_said_to_pass(bench: Bench) -> None:
     bench.tool("ncu", CUT.format(0.75))  # the file holds some of the planned kernels, and ends in the next
     run = bench.profile(*PROFILED).json()

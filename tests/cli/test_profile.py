@@ -134,6 +134,7 @@ def test_a_hostile_name_stays_inside_the_folder_and_on_the_screen(tmp_path: Path
     assert next(p.parent for p in tmp_path.rglob("run.json")).parent == tmp_path / "reports"
 
 
+@pytest.mark.thorough
 def test_check_makes_a_failed_target_exit_1_and_strict_makes_an_unknown_one_5(
     tmp_path: Path, marked: Path
 ) -> None:

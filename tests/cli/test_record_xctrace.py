@@ -36,6 +36,7 @@ def test_a_report_called_trace_is_the_document(tmp_path: Path, name: str) -> Non
     assert (tmp_path / "words").read_text() == repr(WORDS)
 
 
+@pytest.mark.thorough
 def test_a_report_of_any_other_name_is_a_folder_of_tables_that_profkit_reads(tmp_path: Path) -> None:
     said = record(tmp_path, "out tables")
     assert said.code == 0, said.err
@@ -46,6 +47,7 @@ def test_a_report_of_any_other_name_is_a_folder_of_tables_that_profkit_reads(tmp
     assert '"backend": "mps"' in told.out
 
 
+@pytest.mark.thorough
 def test_a_marked_region_is_found_in_the_tables_afterwards(tmp_path: Path) -> None:
     code = "import time, profkit\ntime.sleep(0.3)\nwith profkit.region('step'): time.sleep(0.2)"
     said = record(tmp_path, "out", command=[sys.executable, "-c", code])
@@ -55,6 +57,7 @@ def test_a_marked_region_is_found_in_the_tables_afterwards(tmp_path: Path) -> No
     assert 0.19 < metal["span"] < 0.5  # the whole process takes longer
 
 
+@pytest.mark.thorough
 def test_a_recording_is_replaced_only_with_force_and_another_folder_never(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years")

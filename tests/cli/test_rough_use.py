@@ -72,6 +72,7 @@ def test_a_workload_that_harms_its_own_run_is_measured_all_the_same(tmp_path: Pa
 # ---------------------------------------------------------------- standard output
 
 
+@pytest.mark.thorough
 def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text(GOOD.replace("3000", "300"))
     for expected, arguments in ((1, ("check", "bad.csv")), (2, ("check", "absent"))):

@@ -60,6 +60,7 @@ def test_each_run_has_all_of_standard_input(tmp_path: Path, line: str, counted: 
     assert not [path for path in Path(tempfile.gettempdir()).glob("profkit-input-*") if path.is_dir()]
 
 
+@pytest.mark.thorough
 def test_what_comes_late_into_a_pipe_with_a_name_is_waited_for(tmp_path: Path) -> None:
     """By bash: dash has what it redirects as its own standard input while the command runs."""
     line = "mkfifo named; { sleep 3; echo late; } > named & PROFILE < named; true"
@@ -95,6 +96,7 @@ def test_a_pipe_that_a_shell_reads_is_left_to_it_and_said(tmp_path: Path, line: 
     assert "a shell reads the same standard input" in said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "file"),
     [

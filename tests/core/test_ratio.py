@@ -28,6 +28,7 @@ def processes(
 
 
 # 300 pairs: a true rate of 5 % shows up to 8.3 % in 99 of 100 simulations
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("count", "samples", "between", "within", "memory", "most"),
     [

@@ -439,6 +439,7 @@ def swap_what_arrives(folder: Path) -> int:
         os._exit(0)
 
 
+@pytest.mark.thorough
 @needs_root
 def test_who_swaps_the_folder_of_what_arrives_gets_nothing_of_another(
     tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch

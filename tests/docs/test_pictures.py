@@ -38,6 +38,7 @@ def test_no_bar_is_of_a_recording_that_was_cut_while_its_program_began() -> None
     assert not [name for name in BARS if name.startswith("jax")]
 
 
+@pytest.mark.thorough
 def test_a_name_of_this_machine_is_seen_in_the_window_and_not_below_it(browser: Any, tmp_path: Path) -> None:
     host = socket.gethostname()
     page = tmp_path / "page.html"

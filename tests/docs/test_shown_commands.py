@@ -141,6 +141,7 @@ def _programs() -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("page", "code"), _programs(), ids=lambda value: value[:30])
 def test_the_python_that_is_shown_runs(page: str, code: str, plain: Sandbox) -> None:
     """`step` is the reader's own function, and pandas and polars may be absent: then their blocks are left out."""

@@ -67,6 +67,7 @@ def test_every_page_stands_in_the_navigation_once() -> None:
     assert sorted(named) == sorted(set(named))
 
 
+@pytest.mark.thorough
 def test_the_site_builds_and_every_page_is_in_it(site: Path) -> None:
     assert [page.stem for page in PAGES if not (site / f"{page.stem}.html").is_file()] == []
 
@@ -140,6 +141,7 @@ def address(site: Path) -> Iterator[str]:
     thread.join()
 
 
+@pytest.mark.thorough
 def test_a_browser_asks_nobody_else_and_the_search_finds(browser: Any, address: str) -> None:
     asked: list[str] = []
     context = browser.new_context()
@@ -156,6 +158,7 @@ def test_a_browser_asks_nobody_else_and_the_search_finds(browser: Any, address: 
     assert [url for url in asked if not url.startswith((address, "data:", f"blob:{address}"))] == []
 
 
+@pytest.mark.thorough
 def test_names_in_tables_are_not_broken_within_a_word(browser: Any, address: str) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(f"{address}metrics.html")

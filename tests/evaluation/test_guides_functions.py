@@ -56,6 +56,7 @@ class Redrawn:
         return (torch.randn(3, 5),)
 
 
+@pytest.mark.thorough
 def test_a_right_kernel_passes_all_its_tests_and_has_a_speed_up() -> None:
     torch.set_num_threads(2)
     grad = torch.is_grad_enabled()

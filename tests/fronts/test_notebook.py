@@ -102,6 +102,7 @@ def test_a_finding_of_a_cell_knows_what_its_variables_hold() -> None:
     assert re.search(r"seen is a list of \d,\d{3}: do not search it each time", done.stdout), done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_in_jupyter_the_page_stands_below_the_cell(tmp_path: Path, browser: Any) -> None:
     if (reason := jupyter.why_not()) is not None:

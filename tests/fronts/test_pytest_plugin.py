@@ -335,6 +335,7 @@ def test_what_all_instruments_of_a_test_may_take_is_stated_in_its_own_runs(
     assert f"$ {DEEP}=1 profkit profile --name test_database --budget 23 -- " in said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "code"), [("test_shop.py::test_wrong", 1), ("test_nowhere", 5)])
 def test_a_test_that_fails_or_is_not_there_is_not_profiled(
     suite: Path, called: list[list[str]], name: str, code: int

@@ -58,6 +58,7 @@ def failure(dialect: str, script: Script, **fields: object) -> tuple[ModelFailed
     return caught.value, server.requests
 
 
+@pytest.mark.thorough
 def test_an_answer_has_the_tokens_that_the_service_counts(dialect: str) -> None:
     text = "```python\n" + "x = 1\n" * 40 + "```"
     answer, (request,) = ask(dialect, [text], answer_tokens=77)

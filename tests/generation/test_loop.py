@@ -180,6 +180,7 @@ def check_folder(done: Generated) -> None:
     assert len(server.requests) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_path: Path) -> None:
     def script(request: Request) -> str:

@@ -116,6 +116,7 @@ def test_what_somebody_has_put_there_is_not_followed_and_stops_nobody(
     assert not victim.is_dir() or not list(victim.iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",
     [

@@ -91,6 +91,7 @@ def test_what_a_job_does_to_its_worker_is_told_as_it_is_here(workers: list[Place
     assert pool.fault is None
 
 
+@pytest.mark.thorough
 def test_a_job_whose_place_is_lost_is_tried_once_more_and_the_others_go_on(
     workers: list[PlaceWorker],
 ) -> None:

@@ -128,6 +128,7 @@ def running(folder: Path, *command: str) -> Iterator[int]:
         process.wait()
 
 
+@pytest.mark.thorough
 @needs_py_spy
 @pytest.mark.parametrize(
     "line", ["python app.py; true", "timeout 60 python app.py; true", "sh -c 'python app.py; true'; true"]
@@ -174,6 +175,7 @@ def test_a_master_that_sleeps_has_the_time_of_its_workers(tmp_path: Path, method
     assert "polling" not in {insight.rule for insight in document.insights}
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 def test_a_program_of_machine_code_below_a_shell_is_looked_at(tmp_path: Path) -> None:
     with running(tmp_path, "sh", "-c", "yes > /dev/null; true") as shell:

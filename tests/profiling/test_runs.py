@@ -54,6 +54,7 @@ def test_a_pass_whose_workload_fails_after_it_ran_well_is_the_instruments(tmp_pa
     assert states == {"cprofile": "finished", "tracemalloc": "failed"}
 
 
+@pytest.mark.thorough
 def test_a_program_with_a_profiler_of_its_own_is_told_so_and_is_not_at_fault(tmp_path: Path) -> None:
     """What CPython 3.12 and later say of a second profiler, by a program that looks for the first."""
     (tmp_path / "own.py").write_text(

@@ -70,6 +70,7 @@ def test_the_first_plain_run_takes_as_long_as_it_takes_and_later_ones_some_multi
     assert plain_time_limit(3.0, 7.0, 5.0) == 5.0
 
 
+@pytest.mark.thorough
 def test_a_pass_that_never_ends_is_killed_and_the_page_says_what_would_give_it_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_pass_alone_has_a_limit_though_no_plain_run_is_known(
     assert "took more than 3 s and was ended" in spoken(document.passes[0].reason)
 
 
+@pytest.mark.thorough
 def test_a_budget_ends_also_the_first_plain_run_of_a_program_that_no_signal_ends(tmp_path: Path) -> None:
     begin = time.monotonic()
     said, document = profiled(tmp_path, f"{DEAF}\ntime.sleep(600)\n", "--budget", "3")

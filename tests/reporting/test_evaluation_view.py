@@ -105,6 +105,7 @@ def test_statuses_add_up_and_what_is_skipped_is_named_with_its_number() -> None:
     assert "2 tests skipped: its result is random (dropout.default and rand.default)" in told
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ODD)
 def test_whatever_is_in_it_every_view_shows_it_in_its_width(name: str) -> None:
     document = ODD[name]

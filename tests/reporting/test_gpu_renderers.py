@@ -57,6 +57,7 @@ every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOC
 # ---------------------------------------------------------------- terminal
 
 
+@pytest.mark.thorough
 @every_document
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("details", [True, False])

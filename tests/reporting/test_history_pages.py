@@ -51,6 +51,7 @@ def texts(page: Any, selector: str) -> list[str]:
 # ---------------------------------------------------------------- as somebody reads them
 
 
+@pytest.mark.thorough
 def test_the_first_page_has_the_newest_changes_first_and_each_workload(browser: Any, site: Path) -> None:
     with visit(browser, site / "index.html", within=site) as opened:
         page = opened.page

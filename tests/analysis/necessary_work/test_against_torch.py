@@ -215,6 +215,7 @@ def test_element_by_element_every_tensor_moves_once_in_its_own_type(data: st.Dat
     check_bytes(lambda: x.to(torch.int32), "_to_copy")
 
 
+@pytest.mark.thorough
 @given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_reductions_softmax_and_norms_read_all_and_write_what_is_left(data: st.DataObject) -> None:

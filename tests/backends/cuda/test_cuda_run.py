@@ -122,6 +122,7 @@ def test_a_set_that_is_too_much_for_this_machine_is_followed_by_the_smallest(mac
     assert any(r.metric == "occupancy.achieved" and r.value is not None for r in run.readings)
 
 
+@pytest.mark.thorough
 def test_without_nsys_torchs_profiler_tells_which_kernels_are_counted(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +148,7 @@ raise RuntimeError("CUDA out of memory. Tried to allocate 1.00 GiB")
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_a_workload_that_is_out_of_memory_runs_once_more_and_the_lines_that_hold_it_are_said(
     machine: Machine,

@@ -69,6 +69,7 @@ def without_strings(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("more", "reason"),
     [

@@ -64,6 +64,7 @@ def test_the_copy_within_a_loop_is_the_one_that_was_made_often(loop: str, tmp_pa
     assert found == [(5, 0, (TO,)), (7, 5, (BACK,))]  # of 20 bytes each: the host waits for them
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "part", ["work<", "/* ", '"\\\\', "cudaFree();", "__device__ a ", "__global__ work b\n", "do "]
 )

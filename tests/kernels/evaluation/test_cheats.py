@@ -24,6 +24,7 @@ def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
         yield opened
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operation", [name for name in KERNELS if name not in HONEST], ids=KERNELS.get)
 def test_a_cheat_does_not_pass(evaluator: Evaluator, operation: str) -> None:
     result = judge_operation(evaluator, operation)

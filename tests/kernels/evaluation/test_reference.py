@@ -97,6 +97,7 @@ def test_a_result_that_is_cut_off_instead_of_rounded_leans() -> None:
         share(reference, cut)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("operation", "args", "output"),
     [

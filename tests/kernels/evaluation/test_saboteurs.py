@@ -42,6 +42,7 @@ def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
         yield opened
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operation", ["abs", "sin", "cos", "exp", "tanh", "cosh"])
 def test_what_a_kernel_reaches_for_is_not_there(evaluator: Evaluator, operation: str) -> None:
     if {"sin": 1, "exp": 6}.get(operation, 0) > LANDLOCK:

@@ -56,6 +56,7 @@ def _share(problem: Problem) -> float:
     return check_result(problem, call(), reference_result(problem))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("on_cpu")
 @pytest.mark.parametrize("direction", BOTH)
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -25,6 +25,7 @@ def _problem(operation: str, direction: str, dtype: str, shape: tuple[int, int, 
     return make_problem(GridPoint(operation, *shape, dtype, direction), torch.device("cpu"))  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("direction", BOTH)
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -133,6 +133,7 @@ def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_
     assert found["PyTorch"].memory == 2 * (2 * 3 * 8 * 4)  # x and y
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("in_process")
 def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -138,6 +138,7 @@ def run(argv: tuple[str, ...], **env: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 def test_a_real_recording_becomes_text_that_the_reader_takes(tmp_path: Path):
     data, text = tmp_path / "perf.data", tmp_path / "a folder's text.txt"
@@ -174,6 +175,7 @@ def interpreter(minor: int) -> str:
     pytest.skip(f"Python 3.{minor} is not on this machine")
 
 
+@pytest.mark.thorough
 @pytest.mark.perf
 @pytest.mark.parametrize("minor", [12, 13])
 def test_python_frames_are_what_is_promised_and_nothing_is_left_behind(tmp_path: Path, minor: int):

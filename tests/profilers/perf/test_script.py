@@ -363,6 +363,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_costs_seconds_at_most(tmp_path: Path, kind: str):
     start = time.process_time()

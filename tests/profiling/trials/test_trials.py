@@ -80,6 +80,7 @@ def trial(
     return TrialRun(on, tried, time.monotonic() + DEADLINE, 0.0, None).run()
 
 
+@pytest.mark.thorough
 def test_a_function_whose_results_are_kept_is_faster_and_prints_the_same(tmp_path: Path) -> None:
     told = trial(tmp_path, SLOW)
     assert (told.state, told.output, told.pairs >= 4) == ("faster", "same", True)
@@ -175,6 +176,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("workers", "passes", "reached"),
     [
@@ -202,6 +204,7 @@ def test_workers_are_kept_where_a_loader_that_ends_them_is_gone_through_again(
         assert (told.state, told.reason) == ("without-hold", Fact("trial-not-reached"))
 
 
+@pytest.mark.thorough
 def test_attention_is_left_to_other_libraries_where_torch_knows_the_switch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     source = "import torch\nprint(torch.backends.cuda.cudnn_sdp_enabled())\n"
@@ -250,6 +253,7 @@ def test_a_generator_is_not_kept_since_it_can_be_used_once(tmp_path: Path) -> No
     assert (told.state, told.reason) == ("without-hold", Fact("trial-not-reached"))
 
 
+@pytest.mark.thorough
 def test_another_function_of_the_same_name_is_left_alone(tmp_path: Path) -> None:
     other = "class Fixed:\n    def cost(self):\n        return 7\n\nFixed().cost()\n"
     told = trial(tmp_path, SLOW + other)
@@ -484,6 +488,7 @@ def test_a_trial_without_a_result_decides_nothing(state: TrialState) -> None:
     assert with_trials(tried(state, None), (OTHER, COLLECTING)) == (OTHER, COLLECTING)
 
 
+@pytest.mark.thorough
 def test_the_pairs_that_can_decide_are_made_also_where_the_program_became_slower(tmp_path: Path) -> None:
     on = replace(bench(tmp_path, SLOW), longest=0.01)
     options = {"file": str(tmp_path / "program.py"), "function": "cost", "line": LINE}

@@ -127,6 +127,7 @@ def installed(tmp_path: Path) -> tuple[Path, str]:
     return place, str(environment / "bin" / "python")
 
 
+@pytest.mark.thorough
 def test_two_commits_that_both_load_the_working_tree_are_refused_with_the_folder_that_mends_it(
     installed: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_gravest_workload_makes_the_outcome_and_one_open_one_of_several_stop
     assert suite_exit_code(workloads, interrupted=True, strict=False) == 130
 
 
+@pytest.mark.thorough
 def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> None:
     """A real suite: one slower, one as before with its own variable, one that fails, one that is new, one elsewhere."""
     folder = repository(tmp_path / "a repository")

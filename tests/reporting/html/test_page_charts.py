@@ -49,6 +49,7 @@ def extras() -> Extras:
     return Extras(stacks=(Stacks("cpu-clock", "s", weights),))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_curves_of_a_sweep_fit_any_screen_and_tell_their_values_to_the_keyboard(
@@ -71,6 +72,7 @@ def test_curves_of_a_sweep_fit_any_screen_and_tell_their_values_to_the_keyboard(
         assert len(set(strokes)) == 4  # each implementation has its colour
 
 
+@pytest.mark.thorough
 def test_a_curve_of_a_sweep_has_its_interval_around_it(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(render(sweep_view(sweeps.sweep("GELU", half=0.4))), encoding="utf-8")
@@ -102,6 +104,7 @@ def charts(browser: Any, tmp_path: Path) -> Iterator[Any]:
         yield visited.page
 
 
+@pytest.mark.thorough
 def test_no_words_overlap_and_letters_can_be_read_at_any_width(charts: Any) -> None:
     page = charts
     assert page.locator("svg.chart").count() >= 1

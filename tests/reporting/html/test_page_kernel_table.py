@@ -54,6 +54,7 @@ def test_what_was_not_counted_comes_last_in_both_directions(show: Show) -> None:
         assert set(told[5:]) == {"-"}
 
 
+@pytest.mark.thorough
 def test_the_filter_leaves_what_holds_every_word(show: Show, gpu_document: RunDocument) -> None:
     page = show(gpu_document).page
     page.get_by_label("Filter").press_sequentially("FMA pipe")

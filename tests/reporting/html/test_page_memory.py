@@ -35,6 +35,7 @@ def points(path: str) -> list[tuple[float, float]]:
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_curve_and_its_peak_are_as_high_as_the_bytes(show: Show, width: int, scheme: str) -> None:
@@ -54,6 +55,7 @@ def test_the_curve_and_its_peak_are_as_high_as_the_bytes(show: Show, width: int,
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.thorough
 def test_the_peak_the_steps_and_each_curve_tell_themselves_to_the_keyboard(show: Show) -> None:
     page = show(held(RESIDENT, ALLOCATED, RESERVED)).page
     marks = page.locator("#memory-over-time [role=img]")
@@ -109,6 +111,7 @@ def test_fewer_than_two_looks_are_no_picture(series: tuple[MemorySeries, ...]) -
     assert 'id="memory-over-time"' not in run_page(held(*series))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e17])
 def test_any_size_can_be_drawn_and_a_million_looks_are_a_thousand_points(size: float) -> None:
     looks = 1_000_000 if size == 1.0 else 3

@@ -24,6 +24,7 @@ def test_a_page_is_small(gpu_document: RunDocument) -> None:
     assert len(render(gpu_document).encode()) < MAX_BYTES
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_hard_to_see_hear_or_reach(show: Show, gpu_document: RunDocument, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
@@ -36,6 +37,7 @@ def test_nothing_is_hard_to_see_hear_or_reach(show: Show, gpu_document: RunDocum
     assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found] == []
 
 
+@pytest.mark.thorough
 def test_without_a_script_everything_is_there(show: Show, gpu_document: RunDocument) -> None:
     page = show(gpu_document, java_script_enabled=False).page
     assert page.get_by_role("heading", name="What to do first").is_visible()
@@ -46,6 +48,7 @@ def test_without_a_script_everything_is_there(show: Show, gpu_document: RunDocum
     assert page.locator("#theme").is_hidden()
 
 
+@pytest.mark.thorough
 def test_the_keyboard_alone_gets_everywhere(show: Show, gpu_document: RunDocument) -> None:
     page = show(gpu_document).page
     page.keyboard.press("Tab")
@@ -64,6 +67,7 @@ def test_the_keyboard_alone_gets_everywhere(show: Show, gpu_document: RunDocumen
     assert seen[-1] == "BODY"  # and out of the page again: it traps nobody
 
 
+@pytest.mark.thorough
 def test_a_number_shows_where_it_comes_from_on_hover_focus_and_tap(
     show: Show, gpu_document: RunDocument
 ) -> None:
@@ -123,6 +127,7 @@ def _with(readings: tuple[Any, ...]) -> RunDocument:
     return replace(documents.document(), summaries=(Summary("cache", readings),), verdicts=())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [(390, 844), (504, 600)], ids=["a phone", "beside a notebook"])
 def test_on_a_narrow_screen_the_answer_is_above_the_fold(show: Show, size: tuple[int, int]) -> None:
     width, height = size

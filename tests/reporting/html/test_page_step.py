@@ -27,6 +27,7 @@ BEYOND = """() => [...document.querySelectorAll(".step-bar a")].flatMap((one) =>
 SIZES = ((390, 844), (504, 600), (800, 800), (1280, 800))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_parts_are_as_wide_as_their_time_and_filled_as_far_as_is_needed(
@@ -48,6 +49,7 @@ def test_parts_are_as_wide_as_their_time_and_filled_as_far_as_is_needed(
     assert (hatched, hollow) == (1, 1)
 
 
+@pytest.mark.thorough
 def test_a_part_tells_row_time_limit_and_what_is_left_to_pointer_and_keyboard(show: Show) -> None:
     page = show(step_bars.mixed()).page
     part, tip = page.locator(".step-bar a").first, page.locator(".chart-tip")
@@ -68,6 +70,7 @@ def test_a_part_tells_row_time_limit_and_what_is_left_to_pointer_and_keyboard(sh
     assert "not known" in (page.locator(".step-bar a").last.get_attribute("aria-label") or "")
 
 
+@pytest.mark.thorough
 def test_tab_reaches_one_of_many_parts_and_arrow_keys_the_others(show: Show) -> None:
     document = step_bars.hostile_account()
     page = show(document).page
@@ -84,6 +87,7 @@ def test_tab_reaches_one_of_many_parts_and_arrow_keys_the_others(show: Show) -> 
     assert page.evaluate(focused) == -1
 
 
+@pytest.mark.thorough
 def test_enter_and_a_click_lead_to_the_row_of_the_table(show: Show) -> None:
     page = show(step_bars.mixed(), viewport={"width": 800, "height": 300}).page
     page.locator(".step-bar a").nth(2).focus()
@@ -98,6 +102,7 @@ def test_enter_and_a_click_lead_to_the_row_of_the_table(show: Show) -> None:
     assert page.evaluate("document.activeElement.id") == "account-row-0"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_headline_bar_and_first_finding_are_above_the_fold(
     show: Show, gpu_answer: RunDocument, width: int, height: int
@@ -122,6 +127,7 @@ def test_names_on_the_bar_are_names(show: Show) -> None:
     assert page.title() != "ran"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_bar_is_easy_to_see_hear_and_reach(show: Show, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe

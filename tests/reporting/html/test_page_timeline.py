@@ -225,6 +225,7 @@ def test_the_strip_shows_the_whole_run_and_where_in_it_the_step_is(show: Show) -
     assert found["above"] == found["idle"]  # 80 %: a fifth of the height is free
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_timeline_is_not_hard_to_see_hear_or_reach(show: Show, scheme: str, width: int) -> None:
@@ -348,6 +349,7 @@ WAIT_COLOUR = """() => {
 }"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_waits_of_a_recorded_host_for_its_gpu_have_a_colour_of_their_own(show: Show, scheme: str) -> None:
     run = recorded_document(truth_set(gpu=True), "item_each", RECORDINGS / "item_each")

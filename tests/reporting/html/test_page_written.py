@@ -19,6 +19,7 @@ from tests import documents
 from tests.conftest import ROOT
 
 
+@pytest.mark.thorough
 def test_a_profiled_run_has_its_page(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text("print(sum(range(1000)))")
     profkit = [

@@ -98,6 +98,7 @@ def neighbours(folder: Path, names: Iterable[str]) -> None:
         (folder / f"{name}.py").write_text(NEIGHBOUR)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "first"),
     [*((name, "region") for name in PASSES), ("cprofile", "own"), ("PROFKIT_STACKS", "own")],

@@ -430,6 +430,7 @@ def test_a_power_of_a_truth_value_is_no_number() -> None:
     assert code is None or code.find("power") == ()
 
 
+@pytest.mark.thorough
 def test_what_a_message_is_made_of_by_a_library_and_by_the_program_adds_up(tmp_path: Path) -> None:
     document = ran(tmp_path, LEVELS % ("WARNING", 'log.debug("%s %s", shown(orders), json.dumps(orders))'))
     (found,) = [one for one in find_insights(document) if one.rule == "dropped-messages"]
@@ -687,6 +688,7 @@ CHAIN = "for parent, child in zip(posts, posts[1:]): parent.replies.append(child
 BALANCED = "for n in range(1, 400): posts[(n - 1) // 3].replies.append(posts[n])"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "shape", "walk", "said"),
     [

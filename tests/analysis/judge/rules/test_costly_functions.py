@@ -33,6 +33,7 @@ def told(folder: Path, setup: str, line: str) -> list[str]:
     return [one.title for rule, one in found.items() if rule == "costly-helper"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("elements", "expected"),
     [(60_000, ["Each insertion into this sorted list moves what is behind it"]), (200, [])],
@@ -45,6 +46,7 @@ def test_an_insertion_into_a_sorted_list_is_told_where_the_list_is_long(
     assert told(tmp_path, setup, line) == expected
 
 
+@pytest.mark.thorough
 def test_a_draw_of_many_at_once_is_not_told_to_add_up_its_weights(tmp_path: Path) -> None:
     setup = "import random\nweights = [1, 2, 3, 4]"
     assert told(tmp_path, setup, "x = random.choices('ACGT', weights=weights, k=300)") == []

@@ -416,6 +416,7 @@ asyncio.run(main())
 BOTH = "await asyncio.gather(prices(), ping(), ping())"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "runs", "said"),
     [
@@ -739,6 +740,7 @@ for i in range(3000):
 """
 
 
+@pytest.mark.thorough
 def test_an_element_that_keeps_what_a_call_gives_is_not_what_takes_the_time(tmp_path: Path) -> None:
     assert "element-wise" not in findings(tmp_path, KEPT % "numpy.sort(values)[:90].mean()")
 
