@@ -1,9 +1,6 @@
-"""Lines of JSON that several processes add to one file, each in one write; the json module would load more."""
+"""Text of JSON for a file that several processes add to; the json module would load more."""
 
 from __future__ import annotations
-
-from errno import ENOSPC
-from io import FileIO
 
 try:  # to import json costs a process 3 ms
     from _json import encode_basestring_ascii
@@ -25,13 +22,3 @@ def json_text(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(json_text, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def append(path: str, data: bytes) -> None:
-    """Add to a file in one write: the workload may close every descriptor that it knows nothing of, so none is kept.
-
-    Raises OSError where not all of it was written.
-    """
-    with FileIO(path, "a") as file:  # not `open`, which a program may have replaced
-        if file.write(data) != len(data):
-            raise OSError(ENOSPC, "the disk is full")

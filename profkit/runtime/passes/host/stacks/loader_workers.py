@@ -24,9 +24,8 @@ class _Passes:
     """The passes over loaders that begin at one line. Times in seconds."""
 
     def __init__(self) -> None:
-        self.count = self.again = self.workers = self.batches = (
-            0  # again: over a loader that had a pass before
-        )
+        self.count = self.workers = self.batches = 0
+        self.again = 0  # passes over a loader that had one before
         self.starting = self.first = self.ending = 0.0
 
 

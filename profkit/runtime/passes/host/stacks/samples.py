@@ -18,6 +18,7 @@ import sys
 import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from errno import ENOSPC
+from io import FileIO
 from time import perf_counter, sleep, thread_time
 
 from ..shared_file import json_text
@@ -568,12 +569,14 @@ class StackSampler:
     def _append(self, data: bytes) -> None:
         """Add to the file in one write: the workload may close every descriptor that it does not know, so none is kept.
 
-        A disk may be slow: the lock is given away for the write. Raises OSError where not all of it was written.
+        A disk may be slow: the lock is given away for the write, which is not that of `os`, since a program may have
+        replaced it. Raises OSError where not all of it was written.
         """
         descriptor = self._system.open(self._out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             self._lock_wait.ask()
-            if self._call_and_look(os.write, descriptor, data) != len(data):
+            file = FileIO(descriptor, "a", closefd=False)
+            if self._call_and_look(file.write, data) != len(data):
                 raise OSError(ENOSPC, "the disk is full")
         finally:
             self._collect_again()
