@@ -14,10 +14,11 @@ from profkit.analysis.necessary_work.calls import OperationCall, Tensor, plain_n
 from profkit.analysis.necessary_work.formulas import necessary_work
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded
-from profkit.core.types import BACKWARD_NODES, OPERATIONS_MADE, Hotspot, Profile
+from profkit.core.types import BACKWARD_NODES, CALLS_PER_UNIT, OPERATIONS_MADE, Hotspot, Profile
 
 MAX_BYTES = 128 << 20
 _LINE = "profkit-at "
+_UNIT = "profkit-unit "  # begins the marks between entries of a region or iterations of a benchmark
 _LONGEST = 60  # characters of the shapes
 _OPERATOR, _ANNOTATION = "cpu_op", "user_annotation"
 
@@ -28,6 +29,7 @@ class _Operation:
 
     seconds: float = 0.0
     calls: int = 0
+    starts: list[float] = field(default_factory=list)  # s: when each call began
     flop: float = 0.0
     bytes: float = 0.0
     known: float = 0.0  # seconds of the calls whose work is known
@@ -52,6 +54,7 @@ class _Lines:
     gone: dict[tuple[str, int, str], Counter[str]] = field(
         default_factory=dict
     )  # nodes of the backward pass, by line
+    marks: dict[str, list[float]] = field(default_factory=dict)  # s: by kind, `entry` or `iteration`
 
 
 def read_torch_lines(path: Path) -> Profile | None:
@@ -103,7 +106,9 @@ def _add_thread(lines: _Lines, rows: Iterable[tuple[float, float, Mapping[str, A
         _count_node(lines, around.line, str(event.get("name")))
         opened = _Open(start + length, around.line, around.operation, around.works)
         name = str(event.get("name"))
-        if event["cat"] == _ANNOTATION:
+        if event["cat"] == _ANNOTATION and name.startswith(_UNIT):
+            lines.marks.setdefault(name[len(_UNIT) :], []).append(start)
+        elif event["cat"] == _ANNOTATION:
             # A call of torch's Python functions inside of another one is that one's.
             line = _line(name) if around.line is None else None
             if line is not None:
@@ -136,6 +141,7 @@ def _add_operation(
         opened.operation = lines.operations.setdefault(key, _Operation())
         opened.operation.seconds += length
         opened.operation.calls += 1
+        opened.operation.starts.append(opened.end - length)
     work = necessary_work(call) if call is not None and not opened.works else None
     if work is None or opened.operation is None:
         return
@@ -147,13 +153,26 @@ def _add_operation(
         opened.operation.fp32 &= _type(call) == "fp32"
 
 
+def _calls_per_unit(lines: _Lines, operation: _Operation) -> float | None:
+    """Return how often the operation runs in one entry or iteration; None without two marks around such a one.
+
+    The window opens and closes in the middle of one, so only what lies between the first mark and the last counts.
+    """
+    marks = lines.marks.get("iteration") or lines.marks.get("entry") or []
+    if len(marks) < 2:
+        return None
+    return sum(marks[0] <= start < marks[-1] for start in operation.starts) / (len(marks) - 1)
+
+
 def _operations(lines: _Lines) -> Iterator[Hotspot]:
     for (file, line, _, name, shapes), operation in lines.operations.items():
-        counters = {}
+        counters: dict[str, float] = {}
         if operation.known >= 0.9 * operation.seconds > 0:
             counters = {"needed_bytes": operation.bytes} | (
                 {"flop_fp32": operation.flop} if operation.fp32 and operation.flop else {}
             )
+        if each := _calls_per_unit(lines, operation):
+            counters[CALLS_PER_UNIT] = each
         yield Hotspot(
             name,
             operation.seconds,

@@ -21,6 +21,9 @@ from profkit.core.types import (
     Place,
     Profile,
     RunDocument,
+    SampleSet,
+    Scope,
+    Timing,
 )
 from profkit.profilers.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import start_up_environment
@@ -169,3 +172,48 @@ def test_a_real_program_leaves_its_operations_by_line(tmp_path: Path) -> None:
     assert {(6, "matmul"), (6, "silu"), (7, "exp"), (7, "mul")} <= found
     product = next(one for one in profile.hotspots if one.function == "matmul")
     assert product.counters["flop_fp32"] == (product.calls or 0) * 2 * 256**3
+
+
+def test_calls_of_one_unit_are_counted_between_the_marks(tmp_path: Path) -> None:
+    """Three iterations of two products each; the window opened and closed in the middle of others."""
+    events = [event("user_annotation", "profkit-unit entry", -50, 1)]
+    for at in (0, 1000, 2000, 3000):
+        events += [
+            event("user_annotation", "profkit-unit iteration", at, 1),
+            event("user_annotation", "profkit-at /app/net.py:7:step", at + 100, 300),
+            event("cpu_op", "aten::mm", at + 110, 60, **FLOAT),
+            event("cpu_op", "aten::mm", at + 210, 60, **FLOAT),
+        ]
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"traceEvents": events}))
+    profile = read_torch_lines(trace)
+    assert profile is not None
+    (product,) = [one for one in profile.hotspots if one.function == "mm"]
+    assert (product.calls, product.counters["calls_per_unit"]) == (8, 2)
+
+
+@pytest.mark.parametrize(("each", "busy"), [(None, None), (1.0, 0.5), (3.0, None)])
+def test_a_limit_is_that_of_the_steady_step_where_the_profiler_saw_slower_calls(
+    each: float | None, busy: float | None
+) -> None:
+    """Ten calls took 0.8 s in the profiler; a step has 7.2 ms for one of 3.6 MFLOP at 1 GFLOP/s.
+
+    Three such calls in a step have no limit: they would need more than it takes.
+    """
+    before = with_operations(36e6)
+    (profile,) = before.profiles
+    line, product, *others = profile.hotspots
+    counters = {"flop_fp32": 36e6} | ({"calls_per_unit": each} if each else {})
+    operations = (line, replace(product, counters=counters), *others)
+    document = replace(
+        before,
+        profiles=(replace(profile, hotspots=operations),),
+        timings=(Timing("step", "benchmark", (SampleSet((0.01,), 100),), None),),
+        readings=(documents.reading("time.median", 0.01, "s", scope=Scope("region", "step"), tool="timing"),),
+    )
+    account = make_account(document)
+    assert account is not None
+    assert account.unit == "call"
+    row = account.rows[0]
+    assert (row.what, row.seconds) == ("mm [8,8] fp32", pytest.approx(0.0072))
+    assert row.busy == (pytest.approx(busy) if busy else None)

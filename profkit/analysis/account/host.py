@@ -19,6 +19,7 @@ from profkit.analysis.stacks.line_counts import count_of
 from profkit.analysis.summaries.host import is_disturbed, scope_of
 from profkit.analysis.summaries.readings import find_reading
 from profkit.core.types import (
+    CALLS_PER_UNIT,
     Account,
     AccountRow,
     AccountUnit,
@@ -56,7 +57,7 @@ def host_account(document: RunDocument) -> Account | None:
     median = find_reading(document, "time.median", "timing")
     if median.value is None or median.scope != scope:
         return _run_account(document)
-    rows = list(_rows(document, median.value, _iterations(document)))
+    rows = list(_rows(document, median.value, _iterations(document), marked=True))
     counted = _counted(document, median.value)
     if len(rows) == 1 and rows[0].limit is None and counted is not None:
         rows[0] = _with_limit(rows[0], *counted)
@@ -100,10 +101,13 @@ def _rows(
     seconds: float,
     units: float | None = 1.0,
     part: Callable[[CodeSpot], float] = lambda _: 1.0,
+    *,
+    marked: bool = False,
 ) -> Iterator[AccountRow]:
     """Yield the places with their shares of so many seconds, of each so much; those that call torch by operation.
 
     `units`: in how many of what the account is of lines were counted; None where that is not known.
+    `marked`: the seconds are those of one entry of the marked region, or of one call of the benchmark.
     """
     xla = next((profile for profile in document.profiles if profile.kind == "xla-operations"), None)
     in_xla = 0.0
@@ -119,7 +123,7 @@ def _rows(
         if units and spot.executions:
             row = replace(row, launches=spot.executions / units)
             row = _with_numpy(document, spot, row)
-        yield from _by_operation(document, spot, row)
+        yield from _by_operation(document, spot, row, marked)
     if xla is not None and in_xla:
         yield from _xla_rows(xla, in_xla)
 
@@ -257,7 +261,9 @@ def _xla_rows(xla: Profile, seconds: float) -> Iterator[AccountRow]:
 # ------------------------------------------------------------ operations of torch
 
 
-def _by_operation(document: RunDocument, spot: CodeSpot, row: AccountRow) -> Iterator[AccountRow]:
+def _by_operation(
+    document: RunDocument, spot: CodeSpot, row: AccountRow, marked: bool
+) -> Iterator[AccountRow]:
     """Yield the row of a line as one for each operation that the line calls, and what is left of it."""
     profile = next((profile for profile in document.profiles if profile.kind == "line-operators"), None)
     here = [
@@ -276,24 +282,39 @@ def _by_operation(document: RunDocument, spot: CodeSpot, row: AccountRow) -> Ite
     for hotspot in parts:
         part = min(left, row.seconds * hotspot.own / whole)
         left -= part
-        yield _operation_row(hotspot, spot.where, part, document.peaks)
+        yield _operation_row(hotspot, spot.where, part, document.peaks, marked)
     if left > 0:
         yield replace(row, seconds=left)
 
 
-def _operation_row(operation: Hotspot, where: Place, seconds: float, peaks: Peaks | None) -> AccountRow:
+def _operation_row(
+    operation: Hotspot, where: Place, seconds: float, peaks: Peaks | None, marked: bool
+) -> AccountRow:
     """Return `matmul [8,4,512] x [512,1376] fp32`, compared with the peaks that were measured on this machine."""
     what = f"{operation.function} {operation.shapes}" if operation.shapes else operation.function
     row = AccountRow("host", seconds, where, what, library="torch", estimated=True, does="library")
+    spent = _seconds_of_calls(operation, seconds, marked)
+    if spent is None:
+        return row
     known = {
-        bound: share
-        for bound, share in _shares_of_peaks(operation.counters, operation.own, peaks)
-        if 0 < share <= 1
+        bound: share for bound, share in _shares_of_peaks(operation.counters, spent, peaks) if 0 < share <= 1
     }
-    if not known or _is_warm_up(operation, seconds):
+    if not known:
         return row
     bound = max(known, key=known.__getitem__)
     return _with_limit(row, bound, known[bound])
+
+
+def _seconds_of_calls(operation: Hotspot, seconds: float, marked: bool) -> float | None:
+    """Return what all calls that torch's profiler saw take in steady steps; None if they were none of such steps.
+
+    The profiler slows short calls, and a busy moment all of them. So where it is known how often a step of `seconds`
+    makes the call, the step's time counts, not the profiler's.
+    """
+    each = operation.counters.get(CALLS_PER_UNIT) if marked else None
+    if each and operation.calls:
+        return operation.calls * seconds / each
+    return None if _is_warm_up(operation, seconds) else operation.own
 
 
 # A call cannot take longer than what a step spends in all of them; by chance one of them may.

@@ -203,6 +203,8 @@ class CodeLine:
 FIRST_CALLS, LAST_CALLS = "first_calls_seconds", "last_calls_seconds"
 # Of a line's backward pass: nodes of the kinds of which there were more than operations, and the operations themselves.
 BACKWARD_NODES, OPERATIONS_MADE = "backward_nodes", "differentiated_operations"
+# Of an operation: its calls in one entry of the marked region, or one call of the benchmark.
+CALLS_PER_UNIT = "calls_per_unit"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from .operation_lines import VARIABLE, OperationLines
 SECONDS = 1.0  # that the window is open
 AFTER, AFTER_CALLS = 0.5, 20  # seconds and calls of torch before: the first ones load and allocate
 MAX_CALLS = 1500  # in the window: to read some ten thousand events takes half a second
+UNIT = "profkit-unit"  # marks where an entry of a region begins, and where an iteration of a benchmark ends
 
 
 @contextmanager
@@ -46,6 +48,7 @@ class OperationWindow(OperationLines):
         self._profiler: Any = None
         self._opening = False
         self._annotations: list[Any] = []
+        self._annotation: Any = None  # torch's class of an annotation
 
     def _is_wanted(self) -> bool:
         """Return whether no tracer outside looks at the operations already."""
@@ -57,7 +60,7 @@ class OperationWindow(OperationLines):
 
     def _install(self, torch: Any) -> None:
         super()._install(torch)
-        annotation = torch.autograd.profiler.record_function
+        annotation = self._annotation = torch.autograd.profiler.record_function
 
         def push(text: str) -> None:
             entered = annotation(text)
@@ -90,6 +93,19 @@ class OperationWindow(OperationLines):
         if self._depth == 0 and (time.monotonic() > self._until or self._calls > MAX_CALLS):
             self._stop(None)
         return result
+
+    def enter(self, _region: str) -> None:
+        """Mark that an entry of a region begins: what one entry calls lies between two marks."""
+        self._mark_unit("entry")
+
+    def iteration(self, _index: int) -> None:
+        """Mark that an iteration of a benchmark has ended."""
+        self._mark_unit("iteration")
+
+    def _mark_unit(self, kind: str) -> None:
+        if self._on and self._depth == 0 and threading.get_ident() == self._main:
+            with suppress(Exception), self._annotation(f"{UNIT} {kind}"):
+                pass
 
     def _open_when_steady(self) -> None:
         self._calls += 1
