@@ -554,7 +554,7 @@ def test_the_collectors_time_belongs_to_no_place_that_only_has_the_most_time() -
     assert [(one.rule, one.where.line) for one in found] == [("hot-spot", 9), ("garbage-collection", 3)]
     calls = first(run(line(3, 0.9, Construct("call", "gc.collect"), collecting=0.8)))
     assert (calls.rule, "gc.collect()" in calls.change, "freeze" in calls.change) == (
-        "garbage-collection",
+        "forced-collection",
         True,
         False,
     )

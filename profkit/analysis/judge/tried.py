@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
@@ -31,22 +32,32 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
     Measured gains come before possible ones, but not before causes that could save far more: collecting garbage less
     often saves a quarter of the time of a loop that visits all tasks again, and the loop remains.
     """
-    refuted = {
-        rule
-        for trial in document.trials
-        if trial.state in ("same", "slower", "other-output")
-        for rule in _CARRIED_OUT.get(trial.name, ())
-    }
+    refuted = [trial for trial in document.trials if trial.state in ("same", "slower", "other-output")]
     tried = sorted(
         _faster(document), key=lambda insight: -(insight.gain.at_most if insight.gain is not None else 0.0)
     )
-    confirmed = {
-        rule for trial in document.trials if trial.state == "faster" for rule in _WON.get(trial.name, ())
-    }
-    others = [insight for insight in insights if insight.rule not in refuted | confirmed]
+    confirmed = [trial for trial in document.trials if trial.state == "faster"]
+    others = [
+        insight
+        for insight in insights
+        if not any(_is_about(insight, trial, _CARRIED_OUT) for trial in refuted)
+        and not any(_is_about(insight, trial, _WON) for trial in confirmed)
+    ]
     most = max((insight.gain.at_most for insight in tried if insight.gain is not None), default=0.0)
     ahead = list(takewhile(lambda insight: _outweighs(insight, most), others)) if tried else []
     return (*ahead, *tried, *others[len(ahead) :])
+
+
+def _is_about(insight: Insight, trial: TriedChange, rules: Mapping[TrialName, tuple[str, ...]]) -> bool:
+    """Return whether a trial carried out what an insight advises; one of a function says nothing of others.
+
+    A function's finding is at its own line, or at the line that calls it and names it.
+    """
+    if insight.rule not in rules.get(trial.name, ()):
+        return False
+    function = trial.where.function or ""
+    named = re.search(rf"\b{re.escape(function.rpartition('.')[2])}\b", insight.title)
+    return trial.name != "memoise" or insight.where.function == function or named is not None
 
 
 def _outweighs(insight: Insight, seen: float) -> bool:

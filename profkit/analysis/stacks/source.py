@@ -195,6 +195,11 @@ class _Source:
         return _changed_in(self.functions, self.name_of)
 
     @cached_property
+    def changed_attributes(self) -> frozenset[str]:
+        """Return the names of attributes that functions of the file change after an object was made."""
+        return _changed_attributes(self.functions, self.name_of)
+
+    @cached_property
     def facts(self) -> FileFacts:
         """Return what calls of the file are, and what does not stay."""
         return FileFacts(self.tree, self.name_of, self._is_pure, _is_harmless, self.replaced)
@@ -621,9 +626,11 @@ def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Sourc
     """Return the line in which a function without effect calls itself, 0 where it does not.
 
     None where it stores anything but local names, calls what is not known to have no effect, or looks at what of the
-    module functions change.
+    module, or of its object, functions change.
     """
     calls_itself = 0
+    parameters = [argument.arg for argument in function.args.args]
+    of_object = set(parameters[:1]) & {"self"}
     arguments = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
     looked_at: set[str] = set()
     for node in ast.walk(function):
@@ -642,7 +649,71 @@ def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Sourc
                 calls_itself = calls_itself or node.lineno
             elif not (_is_harmless(name) or name.startswith("math.")):
                 return None
-    return calls_itself if arguments and not looked_at & source.changed else None
+    if not arguments or (looked_at - of_object) & source.changed:
+        return None
+    attributes = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    return calls_itself if not of_object or not attributes & source.changed_attributes else None
+
+
+_READS = frozenset(
+    (
+        "items",
+        "keys",
+        "values",
+        "copy",
+        "most_common",
+        "union",
+        "intersection",
+        "difference",
+        "issubset",
+        "issuperset",
+    )
+)
+_CONSTRUCTORS = frozenset(("__init__", "__post_init__", "__new__", "__setstate__"))
+
+
+def _changed_attributes(functions: Sequence[ast.AST], name_of: Callable[[ast.AST], str]) -> frozenset[str]:
+    """Return the names of attributes that are stored into, or called to change something, also by a local name.
+
+    What a constructor stores into its own object does not count: nothing can have looked at that before.
+    """
+    changed: set[str] = set()
+    for function in functions:
+        constructs = getattr(function, "name", "") in _CONSTRUCTORS
+        nodes = list(ast.walk(function))
+        held = {
+            target.id: set(_attributes(node.value))
+            for node in nodes
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in nodes:
+            into: ast.AST | None = None
+            if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+                into = node
+            elif isinstance(node, ast.AugAssign):
+                into = node.target
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                harmless = node.func.attr in _PURE_METHODS | _READS or name_of(node.func).startswith("math.")
+                into = None if harmless else node.func.value
+            if into is None:
+                continue
+            root = into
+            while isinstance(root, (ast.Attribute, ast.Subscript)):
+                root = root.value
+            base = root.id if isinstance(root, ast.Name) else ""
+            if not (constructs and base == "self"):
+                changed |= {*_attributes(into), *held.get(base, ())}
+    return frozenset(changed)
+
+
+def _attributes(node: ast.AST) -> Iterator[str]:
+    """Yield the names of attributes on the way to a value: `c` and `b` of `a.b[k].c`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        node = node.value
 
 
 def _changed_in(functions: Sequence[ast.AST], name_of: Callable[[ast.AST], str]) -> frozenset[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from profkit.analysis.account.step_places import is_loader
 from profkit.analysis.evidence import evidence_of
 from profkit.analysis.judge.rules.gpu.host import launches_cudnn_attention
+from profkit.analysis.judge.rules.spot_values import calls_collector
 from profkit.analysis.kernel_names.owner import is_cudnn_attention, kernel_owner
 from profkit.analysis.summaries.host import (
     LINEAR_ALGEBRA,
@@ -81,7 +82,10 @@ def experiments(document: RunDocument) -> list[Experiment]:
 
 def _collector(document: RunDocument) -> Iterator[Experiment]:
     sampled = next((sampled_time for sampled_time in document.sampled if not sampled_time.native), None)
-    share = sampled.collecting / sampled.wall if sampled is not None and sampled.wall > 0 else 0.0
+    if sampled is None or sampled.wall <= 0:
+        return
+    forced = sum(line.collecting for line in sampled.lines if calls_collector(line))
+    share = (sampled.collecting - forced) / sampled.wall
     if share >= LIKELY:
         because = Fact.of("trial-collector", share=share)
         yield Experiment("collector", because, share, intervention={"collector": {}})

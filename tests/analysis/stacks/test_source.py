@@ -72,6 +72,37 @@ def test_what_a_line_does_is_found(text: str, line: int, construct: Construct) -
     assert construct in code_of(text, line).constructs
 
 
+METHOD = """class Tree:
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.seen = {{}}
+    def below(self, name):
+        found = {{name}}
+        for child in self.nodes[name].children:
+            found |= self.below(child)
+        return found
+    def count(self, name):
+        self.seen.update({{name: len(self.below(name))}})
+{other}
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "pure"),
+    [
+        ("", True),
+        ("    def show(self):\n        return sorted(self.nodes.items())", True),
+        ("    def add(self, name, node):\n        self.nodes[name] = node", False),
+        ("    def add(self, name, node):\n        self.nodes[name].children.append(node)", False),
+        ("    def add(self, name):\n        held = self.nodes\n        held[name] = 1", False),
+        ("def add(tree, name):\n    tree.nodes.pop(name)", False),
+    ],
+)
+def test_a_method_is_pure_where_no_function_changes_what_it_looks_at(other: str, pure: bool) -> None:
+    constructs = code_of(METHOD.format(other=other), 8).constructs
+    assert (Construct("pure-recursion", "below", "8") in constructs) == pure
+
+
 @pytest.mark.parametrize(
     ("text", "line", "kind"),
     [

@@ -10,6 +10,7 @@ from profkit.core.types import (
     ApiCall,
     CodeLine,
     CodeSpot,
+    Construct,
     GpuLine,
     GpuTrace,
     Hotspot,
@@ -220,3 +221,13 @@ def test_the_largest_possible_gain_is_tried_first() -> None:
     document = sampled("functions", {"malloc": 0.15, "main": 0.8})
     document = replace(document, sampled=(SampledTime(10.0, 10.0, collecting=4.0),))
     assert names(document) == ["collector", "allocator"]
+
+
+@pytest.mark.parametrize(("called", "tried"), [("gc.collect", []), ("build", ["collector"])])
+def test_collections_that_the_program_asks_for_are_not_tried_less_often(
+    called: str, tried: list[str]
+) -> None:
+    code = LineCode("line 3", None, (Construct("call", called),))
+    line = LineSamples("work", "/app/work.py", 3, main_wall=0.9, collecting=0.4, code=code)
+    samples = SampledTime(1.0, 1.0, collecting=0.4, lines=(line,))
+    assert names(replace(documents.empty(), sampled=(samples,))) == tried

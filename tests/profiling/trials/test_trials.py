@@ -23,6 +23,7 @@ from profkit.core.types import (
     Gain,
     Insight,
     PassResult,
+    Place,
     RunDocument,
     SampledTime,
     TrialName,
@@ -455,6 +456,20 @@ def test_what_was_faster_comes_first_and_takes_the_place_of_the_guess() -> None:
     assert [one.rule for one in found] == ["tried-collector", "linear-search"]
     assert found[0].gain is not None
     assert found[0].gain.bound == "2.00 s to 1.40 s (-30 %), same output"
+
+
+def test_a_trial_of_one_function_says_nothing_of_the_repeated_work_of_another() -> None:
+    again = Insight("repeated-work", "cost gets the same", "x", "y", Place(function="cost"), gain=GAIN)
+    called = replace(again, title="cost(n) is called again", where=Place(function="main"))
+    patterns = replace(again, title="Patterns are compiled again", where=Place(function="route"))
+    trial = TriedChange("memoise", "same", BECAUSE, where=Place(function="cost"))
+    document = replace(documents.empty(), trials=(trial,))
+    assert with_trials(document, (again, called, patterns)) == (patterns,)
+
+
+def test_a_collection_that_the_program_asks_for_is_no_matter_of_thresholds() -> None:
+    forced = replace(COLLECTING, rule="forced-collection")
+    assert with_trials(tried("slower", None), (forced,)) == (forced,)
 
 
 def test_a_cause_that_could_win_far_more_stays_in_front_of_what_was_faster() -> None:

@@ -221,3 +221,27 @@ def test_relations_of_an_object_of_django_tell_what_they_are_and_what_is_prefetc
     seen.look(_frame_of_reader(order))
     assert seen.types["held.state [prefetched]"] == ["list", 1, 1]
     assert "held.number [relation]" not in seen.types
+
+
+class Registry:
+    """A program's object with a method that is looked at."""
+
+    def frame(self, name: str) -> FrameType:
+        return sys._getframe()
+
+
+def test_arguments_of_a_method_are_told_apart_as_long_as_it_has_one_object() -> None:
+    first, seen = Registry(), FunctionValues()
+    for name in ("a", "b", "a"):
+        seen.look(first.frame(name))
+    assert seen.arguments is not None
+    assert len(seen.arguments) == 2
+    seen.look(Registry().frame("a"))
+    assert seen.arguments is None
+
+
+def test_a_new_object_at_the_place_of_a_freed_one_is_another_one() -> None:
+    seen = FunctionValues()
+    seen.look(Registry().frame("a"))
+    seen.look(Registry().frame("a"))
+    assert seen.arguments is None

@@ -21,7 +21,7 @@ from profkit.analysis.judge.rules.spots import (
 )
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import CodeSpot, Construct, Hotspot, Insight, RunDocument, Variable
+from profkit.core.types import CodeSpot, Construct, Hotspot, Insight, LineSamples, RunDocument, Variable
 
 LONG = 100  # elements of a list that is searched
 LONG_TEXT = 10_000  # characters of a text that is searched
@@ -505,8 +505,15 @@ def backtracking(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
     return None
 
 
+def calls_collector(line: LineSamples) -> bool:
+    """Return whether the line itself asks for a collection, which no threshold of the collector prevents."""
+    return line.code is not None and any(
+        construct.name == "gc.collect" for construct in line.code.find("call")
+    )
+
+
 def collecting(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return the garbage collector looks through all objects again and again, each time while this place runs."""
+    """Find the garbage collector at work again and again while this place runs."""
     sampled = next((samples for samples in document.sampled if not samples.native), None)
     if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
         return None
@@ -526,18 +533,19 @@ def collecting(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if share < COLLECTING:
         return None
     line = max(here, key=lambda sample: sample.collecting)
-    is_explicit = line.code is not None and any(
-        construct.name == "gc.collect" for construct in line.code.find("call")
-    )
+    is_explicit = calls_collector(line)
+    # What the collector's thresholds can change, and what a trial of them refutes, is another finding.
     return say(
         spot,
-        "garbage-collection",
-        "The garbage collector scans all objects again and again",
+        "forced-collection" if is_explicit else "garbage-collection",
+        "gc.collect scans all objects each time it is called"
+        if is_explicit
+        else "The garbage collector scans all objects again and again",
         f"it took {percent_text(100 * share)} of the run time while this place "
         f"{'called gc.collect' if is_explicit else 'made objects'}",
         min(spot.share, share),
         replace(place, line=line.line),
-        words(f"garbage-collection{'.asked' if is_explicit else ''}", "host"),
+        words("forced-collection" if is_explicit else "garbage-collection", "host"),
     )
 
 

@@ -9,6 +9,7 @@ has, of an array how many of its numbers are denormal, of groups how many there 
 from __future__ import annotations
 
 import sys
+from _weakref import ref  # built in; `weakref` is another module to load
 
 from .contents import ELEMENTS, named_in, relations_of, sequences_of
 
@@ -62,13 +63,14 @@ _LONGEST = 1000  # signs of a text that is distinguished by its content
 class FunctionValues:
     """What was seen of one function."""
 
-    __slots__ = ("arguments", "last", "looks", "outer", "times", "types")
+    __slots__ = ("arguments", "last", "looks", "object", "outer", "times", "types")
 
     def __init__(self) -> None:
         self.looks = self.outer = 0  # at the innermost frame of the program, and at the one that called it
         self.last: tuple[int, int] | None = None  # frame and arguments of the call before
         self.times: dict[int, int] = {}  # how often each of its arguments was met, of a library's function
         self.arguments: set[int] | None = set()  # None: some cannot be distinguished
+        self.object: ref[Any] | None = None  # that a method was called on
         # Name -> type, most elements, and how many it had at first, which is -1 once it had fewer than before.
         self.types: dict[str, list[Any]] = {}
 
@@ -129,9 +131,29 @@ class FunctionValues:
             self._keep(f"{line}{GROUPS}", "groups", found[0])
             self._keep(f"{line}{GROUPED_ROWS}", "rows", found[1])
 
+    def _arguments(self, code: CodeType, known: dict[str, object]) -> int | None:
+        """Return one number for the arguments of a call; None if they cannot be distinguished.
+
+        Of a method its object is left out as long as it is the same one.
+        """
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if names[:1] == ("self",) and "self" in known and self._is_of_one_object(known["self"]):
+            names = names[1:]
+        if not names or not all(name in known and _is_plain(known[name]) for name in names):
+            return None
+        return hash(tuple([_identity(known[name]) for name in names]))
+
+    def _is_of_one_object(self, value: object) -> bool:
+        """Return whether a method was seen to be called on this object alone; a new one may lie where one was freed."""
+        try:
+            self.object = self.object or ref(value)
+        except TypeError:  # it has no place for it
+            return False
+        return self.object() is value
+
     def _look(self, frame: FrameType, code: CodeType, known: dict[str, object]) -> None:
         if self.arguments is not None:
-            given = _arguments(code, known)
+            given = self._arguments(code, known)
             if given is not None:
                 self.arguments.add(given)
             else:
@@ -316,14 +338,6 @@ def _variables(code: CodeType, frame: FrameType, known: dict[str, object]) -> li
             held = {}
         found += [(f"self.{name}", held[name]) for name in code.co_names if name in held]
     return found
-
-
-def _arguments(code: CodeType, known: dict[str, object]) -> int | None:
-    """Return one number for the arguments of a call; None if they cannot be distinguished."""
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    if not names or not all(name in known and _is_plain(known[name]) for name in names):
-        return None
-    return hash(tuple([_identity(known[name]) for name in names]))
 
 
 _SAMPLED = 8  # elements of a list or an array that tell it apart from others
