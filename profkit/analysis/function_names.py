@@ -41,7 +41,7 @@ def function_name(name: str) -> str:
     return bare_name(plain) if _CPP.search(_PYTHON.sub("", plain)) else plain
 
 
-# Which names are in it is found by their lengths: a pattern for these would try each way to divide a long symbol of C++.
+# Their lengths say where its names end: a pattern for these would try each way to divide a long symbol of C++.
 _OF_RUST = re.compile(r"_ZN([\w.$]+)17h[0-9a-f]{16}E\b.*")
 
 

@@ -84,6 +84,9 @@ _PURE_METHODS = frozenset(
     }
 )  # fmt: skip
 # Methods that test whether something has happened, and those that wait for it or take it.
+_QUICK_ANSWERS = frozenset(
+    ("is_set", "done", "locked", "cancelled")
+)  # which read a field, without a system call
 _ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "running", "finished"})
 _TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns"})
@@ -289,7 +292,7 @@ class _Source:
                 yield from self._rests(node, line)
         if loops and isinstance(loops[-1], ast.While):
             yield Construct("while", "", "clock" if self._until_a_time(loops[-1]) else "")
-            yield from self._spin(loops[-1])
+            yield from self._spin(loops[-1], line)
             yield from self._asks_for_more(loops[-1], line)
         depth = [node for node in around if isinstance(node, _LOOPS)]
         if len(depth) > 1:
@@ -478,8 +481,11 @@ class _Source:
         names = (part for part in ast.walk(value) if isinstance(part, ast.Name) and part not in functions)
         return {part.id for part in names if part.id not in self.modules}
 
-    def _spin(self, loop: ast.While) -> Iterator[Construct]:
-        """Yield a loop that tests until something has happened, and stores and calls nothing that counts meanwhile."""
+    def _spin(self, loop: ast.While, line: int) -> Iterator[Construct]:
+        """Yield a loop that tests until something has happened, and stores and calls nothing that counts meanwhile.
+
+        Where all that it does each time is to ask and to compare, its lines outside of conditions say so.
+        """
         calls = [call for call in ast.walk(loop.test) if isinstance(call, ast.Call)]
         names = [self._last_name(call) for call in calls]
         if calls and not any(name in _ASKS for name in names):
@@ -487,9 +493,14 @@ class _Source:
         if not calls and (isinstance(loop.test, ast.Constant) or not does_nothing(loop.body)):
             return
         if all(only_looks(statement) for statement in loop.body):
-            yield Construct(
-                "spin", next((name for name in names if name in _ASKS), ""), ast.unparse(loop.test)[:60]
-            )
+            asked = next((name for name in names if name in _ASKS), "")
+            yield Construct("spin", asked, ast.unparse(loop.test)[:60])
+            each_time = [part.test if isinstance(part, ast.If) else part for part in loop.body]
+            others = [node for part in each_time for node in ast.walk(part) if isinstance(node, ast.Call)]
+            within = [part for part in loop.body if isinstance(part, ast.If) and part.test.lineno < line]
+            cheap = bool(calls) and all(name in _QUICK_ANSWERS for name in names)
+            if cheap and not others and not any(spans_line(part, line) for part in within):
+                yield Construct("asks-only", asked)
 
     def _asks_for_more(self, loop: ast.While, line: int) -> Iterator[Construct]:
         """Yield a loop that takes what is there without waiting, and begins again at once where there is nothing."""

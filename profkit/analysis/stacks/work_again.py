@@ -34,6 +34,7 @@ def work_again_at(
     """Yield what the statement of a line does; `around` are the blocks around it, from the function inwards."""
     function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
     loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
+    yield from _kept_masks(statement, function, loops)
     for node in statement:
         if isinstance(node, ast.Subscript) and (kept := _few_of_sorted(node, name_of)):
             yield Construct("few-of-sorted", kept[0], kept[1])
@@ -50,6 +51,39 @@ def work_again_at(
             yield from _summed_products(node, loops)
         elif isinstance(node, ast.Await):
             yield from _asks_and_sleeps(node, loops, name_of)
+
+
+def _kept_masks(
+    statement: Sequence[ast.AST], function: ast.AST | None, loops: Sequence[ast.AST]
+) -> Iterator[Construct]:
+    """Yield an array that a loop compares as a whole with its item into a name, or that this name is an index of.
+
+    `mask = labels == label` in the only loop of its function, and `image[mask]`.
+    """
+    if len(loops) != 1 or not isinstance(loops[0], ast.For):
+        return
+    around = Surroundings(function, loops)
+    written = {
+        dotted(node.value)
+        for node in ast.walk(loops[0])
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+    }
+    for made in ast.walk(loops[0]):
+        test = made.value if isinstance(made, ast.Assign) and len(made.targets) == 1 else None
+        equal = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)
+        if not equal or not isinstance(test, ast.Compare) or not isinstance(made, ast.Assign):
+            continue
+        for array, item in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
+            kept, mask, key = dotted(array), dotted(made.targets[0]), dotted(item)
+            if not mask or not key or kept in written or not around.stays(kept) or not around.differs(item):
+                continue
+            how = f"{made.lineno} {key}"
+            if test in statement:
+                yield Construct("kept-mask", kept, how)
+            for node in statement:
+                chosen = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+                if chosen and isinstance(node, ast.Subscript) and dotted(node.slice) == mask:
+                    yield Construct("kept-mask", dotted(node.value), how)
 
 
 def _few_of_sorted(node: ast.Subscript, name_of: Callable[[ast.AST], str]) -> tuple[str, str] | None:

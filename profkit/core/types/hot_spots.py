@@ -42,6 +42,7 @@ ConstructKind = Literal[
     "same-member",  # reads a member, as `name` writes it; `how`: call or [], and "loop" or the parameters behind it
     "same-call",  # calls `name`, which has no effect, with what stays; `how`: such calls, all of it there, the text
     "same-fit",  # fits a model `name` to what stays; `how`: the parameters of the function that this depends on
+    "kept-mask",  # `name` is compared with an item into a mask, or indexed by it; `how`: the line of the mask, the item
     "compares-all",  # all elements of `name`, an array that stays, with the item; `how`: "equal", or "nearest"
     "window",  # takes `how` of a slice of `name` that moves with the loop
     "aggregates",  # sum, min or max (`how`) of all elements of `name`, which stays, and of nothing that an item changes
@@ -70,6 +71,7 @@ ConstructKind = Literal[
     "log",  # a message whose arguments are made before its level is looked at; `name` is the method, `how` the names of
     # what is called for them alone
     "spin",  # a `while` that only asks until something has happened; `name` is the method, `how` the test
+    "asks-only",  # a line of such a loop that runs each time around, in which nothing is called but what it asks
     "idle",  # where such a loop has found nothing, and begins again
     "with",
     "within",  # the body of a `with`; `how` is its line

@@ -129,3 +129,29 @@ def test_an_array_is_compared_for_each_item_where_it_stays_and_the_item_changes(
 ) -> None:
     text = f"import numpy as np, polars as pl\nfor key in keys:\n    found.append({line})  # here\n"
     assert found(text, "# here", "compares-all") == expected
+
+
+MASK = """def measure(image, labels):
+    for label in range(1, labels.max()):
+        mask = {test}  # made
+        {use}  # used
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "use", "made", "used"),
+    [
+        ("labels == label", "out[label] = image[mask].mean()", ["labels"], ["image"]),
+        ("label == labels", "table.append((image[mask], depth[mask]))", ["labels"], ["image", "depth"]),
+        ("labels == 3", "out[label] = image[mask]", [], []),  # the same each time
+        ("labels == label", "labels[mask] = 0", [], []),  # it changes
+        ("labels == label", "image[label] = 0", ["labels"], []),
+    ],
+)
+def test_a_mask_that_a_loop_makes_by_name_is_followed_to_what_it_chooses(
+    test: str, use: str, made: list[str], used: list[str]
+) -> None:
+    text = MASK.format(test=test, use=use)
+    assert [name for name, _ in found(text, "# made", "kept-mask")] == made
+    assert [name for name, _ in found(text, "# used", "kept-mask")] == used
+    assert {how for _, how in found(text, "# made", "kept-mask")} <= {"3 label"}

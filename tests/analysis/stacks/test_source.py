@@ -336,6 +336,23 @@ def test_what_stays_and_is_sorted_is_told_from_what_is_new(body: str, said: tupl
     assert said_at(text, 6, "sorts") == ({("sorts", *said)} if said else set())
 
 
+WATCHES = "def f(job):\n seen = 0\n while not job.{ask}():\n  now = {read}\n  if now != seen:\n   show(now)\n"
+
+
+@pytest.mark.parametrize(
+    ("ask", "read", "line", "said"),
+    [
+        ("is_set", "job.completed", 3, True),
+        ("is_set", "job.completed", 5, True),
+        ("is_set", "job.completed", 6, False),  # only where something has changed
+        ("is_set", "job.progress()", 3, False),  # which may take long
+        ("is_alive", "job.completed", 3, False),  # of a process it is a call of the system
+    ],
+)
+def test_lines_that_only_ask_and_compare_are_told(ask: str, read: str, line: int, said: bool) -> None:
+    assert bool(said_at(WATCHES.format(ask=ask, read=read), line, "asks-only")) == said
+
+
 GET = "def f(q, left):\n while left:\n  try:\n   x = q.get_nowait()\n  except Empty:\n   {}\n  {}\n"
 
 

@@ -34,6 +34,7 @@ DROPPED = 0.1  # of the messages: fewer were written
 SPINS, EACH_SPIN = 10_000, 1e-4  # questions, and seconds for each under cProfile
 FOUND_NOTHING = 0.03  # of a loop's time: so much of it where it had found nothing
 ASKING = 0.1  # of the time of the function under cProfile
+TURNING = 0.9  # of a function's processor time is in the lines of its loop that run each time around
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 MIN_POWER = 0.1  # of the processor time
 
@@ -278,7 +279,8 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     ]
     idle = _idle_lines(lines, sampled, here)
     ran = sum(line.main_cpu + line.other_cpu for line in lines)
-    if idle is None and spins[0].name and not _mostly_asks(document, spot, calls, seconds, ran):
+    turns = _only_turns(sampled, here) or _mostly_asks(document, spot, calls, seconds, ran)
+    if idle is None and spins[0].name and not turns:
         return None
     # The interpreter runs one thread at a time: what the loop takes, another thread could have.
     taken = sum(line.main_cpu + line.other_cpu for line in idle or lines) / sampled.cpu
@@ -303,6 +305,20 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
         min(taken, max(sum(hot_spot.share for hot_spot in places), _starved(sampled, here))),
         change=words(f"spinning{'.queue' if idle is not None else ''}", "host"),
     )
+
+
+def _only_turns(sampled: SampledTime, here: tuple[str | None, str | None]) -> bool:
+    """Return whether a function's time is in the lines of a loop that calls nothing but the question.
+
+    A look, a comparison and a local name take less than a microsecond: nothing else can have taken the time. cProfile
+    does not follow the threads that began before it, so their questions may not be counted.
+    """
+    inside = [line for line in sampled.lines if (line.file, line.function) == here]
+    seconds = {line.line: line.main_cpu + line.other_cpu for line in inside}
+    turning = sum(
+        seconds[line.line] for line in inside if line.code is not None and line.code.find("asks-only")
+    )
+    return turning > 0 and turning >= TURNING * sum(seconds.values())
 
 
 def _starved(sampled: SampledTime, here: tuple[str | None, str | None]) -> float:

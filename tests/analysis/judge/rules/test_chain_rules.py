@@ -354,6 +354,26 @@ def test_a_loop_whose_questions_are_counted_to_another_threads_function_is_said_
     assert not said(4_000)  # more than 0.1 ms for each: what it asks may take that long
 
 
+@pytest.mark.parametrize(("shown", "said"), [(0.01, True), (0.2, False)])
+def test_a_thread_that_watches_without_a_pause_is_said_to_spin_without_counts(
+    shown: float, said: bool
+) -> None:
+    text = (
+        "def watch(job):\n    seen = 0\n    while not job.is_set():\n        if job.completed != seen:\n"
+        "            seen = show(job)\n"
+    )
+    asks, shows = line_code(text, 3), line_code(text, 5)
+    spot = CodeSpot(0.5, 0.5, "python", Place(function="watch", file="/app/work.py", line=3), code=asks)
+    threads = Profile("", "s", 1.0, (Hotspot("main", 0.5), Hotspot("watch", 0.5)), "sampled-threads")
+    lines = (
+        LineSamples("watch", "/app/work.py", 3, other_cpu=0.5 - shown, code=asks),
+        LineSamples("watch", "/app/work.py", 5, other_cpu=shown, code=shows),
+    )
+    sampled = SampledTime(1.0, 1.0, lines=lines)
+    document = replace(documents.empty(), sampled=(sampled,), profiles=(threads,))
+    assert (spinning(document, spot) is not None) == said
+
+
 # ---------------------------------------------------------------- libraries that are not installed with profkit
 
 PANDAS = "/venv/lib/python3.11/site-packages/pandas/core/indexes/base.py"

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from profkit.analysis.judge.rules.work.passes import masks_by_name
 from profkit.analysis.judge.rules.work.same import member_again
 from profkit.analysis.stacks.source import line_code
-from profkit.core.types import Beneath, CodeLine, CodeSpot, Insight, Place, Variable
+from profkit.core.types import Beneath, CodeLine, CodeSpot, Insight, LineCount, Place, Variable
 from tests import documents
 
 WORK = "/app/climate.py"
@@ -111,3 +112,30 @@ def test_a_variable_of_netcdf_has_no_frames_and_is_known_by_its_type() -> None:
     assert not found_at(spot)
     (found,) = found_at(replace(spot, variables={"file": Variable("netCDF4.Dataset", None)}))
     assert "file.variables['a'][:] reads the same again" in found.title
+
+
+MEASURE = """def measure(image, labels):
+    for label in range(1, labels.max()):
+        mask = labels == label
+        out[label] = image[mask].mean()
+"""
+
+
+@pytest.mark.parametrize(("times", "calls", "said"), [(2200, 1, [3, 4]), (2200, 100, []), (None, 1, [])])
+def test_masks_by_name_are_told_where_one_loop_makes_many(
+    times: int | None, calls: int, said: list[int]
+) -> None:
+    held = {name: Variable("numpy.ndarray", 1_000_000) for name in ("image", "labels")}
+    spots = [
+        CodeSpot(
+            0.4, 1.6, "python", Place(function="measure", file=WORK, line=line), code=line_code(MEASURE, line),
+            calls=calls, variables=held,
+        )
+        for line in (3, 4)
+    ]  # fmt: skip
+    counts = (LineCount(WORK, 3, "measure", times, 2),) if times else ()
+    document = replace(documents.empty(), hot_spots=tuple(spots), line_counts=counts)
+    found = [insight for spot in spots if (insight := masks_by_name(document, spot)) is not None]
+    assert [(insight.rule, insight.where.line) for insight in found] == [
+        ("mask-for-each", line) for line in said
+    ]

@@ -9,9 +9,11 @@ from profkit.analysis.judge.rules.counted import counted_function, last_name
 from profkit.analysis.judge.rules.spot_values import stays_in_calls
 from profkit.analysis.judge.rules.spots import LOOKS, MIN_CALLS, Find, calls_text, count_text, say
 from profkit.analysis.judge.words import words
+from profkit.analysis.stacks.line_counts import count_of
 from profkit.core.types import CodeSpot, Insight, RunDocument
 
 LARGE = 1000  # elements
+MANY_ITEMS = 32  # in one loop: with fewer, one pass that sorts the elements by their items takes as long
 EACH_NUMBER = 5e-9  # seconds, at most, for a number of an array
 MANY_WINDOWS, SHORT = 1000, 100e-6  # windows, and seconds of each: a longer one is work on many numbers
 KINDS = ("python", "library", "waiting", "lock")  # threads of polars work while the main one waits for a lock
@@ -57,6 +59,32 @@ def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
     return None
 
 
+def masks_by_name(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return an array that is compared as a whole for each of many items, or indexed by what such a comparison gave."""
+    for construct in spot.code.find("kept-mask") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
+        line, _, item = construct.how.partition(" ")
+        made = count_of(document, spot.where.file, int(line))
+        items = (made.executions if made is not None else 0) / max(1, spot.calls or 1)
+        if (
+            held is None
+            or not held.type.startswith(_ARRAY)
+            or (held.length or 0) < LARGE
+            or items < MANY_ITEMS
+        ):
+            continue
+        return say(
+            spot,
+            "mask-for-each",
+            f"All of {construct.name} is gone through again for each {item}",
+            f"{construct.name} is an array of {count_text(held.length or 0)}; line {line} compares all elements with "
+            f"{item}, {count_text(round(items), 'time')}",
+            spot.share * (1 - 1 / items),
+            change=words("mask-for-each", "host"),
+        )
+    return None
+
+
 def moving_windows(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a sum, a mean or the like that is computed by a call of its own for each window of an array."""
     for construct in spot.code.find("window") if spot.code is not None else ():
@@ -83,4 +111,4 @@ def moving_windows(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return None
 
 
-PATTERNS: tuple[Find, ...] = (compares_all, moving_windows)
+PATTERNS: tuple[Find, ...] = (compares_all, masks_by_name, moving_windows)

@@ -82,6 +82,7 @@ LOOK_EARLY = 0.8  # of a pause: a sample that comes a little sooner looks, too
 MAX_THREADS = 64  # shown separately; a program may start one for each task
 MAX_RECURSIVE_CALLS = 20
 CERTAIN = ("sleep", "network", "child", "sync")  # kinds of waits
+WAITS = ("wait", "join", "_wait_for_tstate_lock")  # of the module threading, as its own code calls them
 MAX_WAITING_THREADS = 9  # threads whose reason for waiting is read
 MAX_FAILURES = 5  # consecutive samples or writes that failed, for example because of a full disk
 
@@ -98,6 +99,12 @@ class _ThreadState:
         self.ran = 0  # number of the last sample before which it ran
         # Processor seconds between samples at which it waited: of where it is seen to run next.
         self.elsewhere = 0.0
+
+
+def _waits_in(frame: FrameType) -> bool:
+    """Return whether a thread is in a function that only waits for another one, and needs no other lock for that."""
+    code = frame.f_code
+    return code.co_name in WAITS and code.co_filename.endswith("threading.py")
 
 
 class StackSampler:
@@ -505,7 +512,7 @@ class StackSampler:
         `certain`: it ran lately, so only what is never a moment's stop on the way, as the lock that we hold is, counts.
         """
         kind = waits_for(native, calls=self._system)
-        if not kind or (certain and kind not in CERTAIN):
+        if not kind or (certain and kind not in CERTAIN and not (kind == "lock" and _waits_in(frame))):
             return ""
         place = (state.node, state.number, kind)
         self._waits[place] = self._waits.get(place, 0.0) + wall

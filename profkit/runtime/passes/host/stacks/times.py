@@ -74,10 +74,12 @@ class SampleTimes:
         self._busy += busy
         self._running += COST_WEIGHT * (processors - self._running)
         # Threads that compete hold the lock for a whole pause now and then: one such pause says nothing.
-        self._others += OTHERS_WEIGHT * (of_others - self._others)
+        # What all of them computed beyond one processor was without the lock: nobody competes for it meanwhile.
+        competing = max(0.0, of_others - max(0.0, processors - 1.0))
+        self._others += OTHERS_WEIGHT * (competing - self._others)
 
     def do_threads_compete(self) -> bool:
-        """Return whether several threads have computed at a time lately."""
+        """Return whether several threads have lately computed what needs the lock, by turns."""
         return self._others >= OTHERS
 
     def note_cost(self, seconds: float, *, deep: bool) -> None:
