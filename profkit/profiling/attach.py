@@ -33,9 +33,10 @@ from profkit.core.types import (
 from profkit.hardware.machine import read_machine
 from profkit.profilers.programs import last_line
 from profkit.profiling.profile import kept_at_hand, write_reports
-from profkit.profiling.run_passes import run_pass, usage_readings
+from profkit.profiling.run_passes import run_pass
 from profkit.profiling.run_steps import RunSettings
 from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.timing_pass import usage_readings
 from profkit.profiling.workload import default_name
 from profkit.runtime.passes.secrets import mask_command
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -15,42 +15,38 @@ from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.plausible import check_possible
 from profkit.analysis.stacks.line_counts import lines_to_count
 from profkit.analysis.summaries.host import INTERPRETER, LINEAR_ALGEBRA, share_of_libraries, time_split
-from profkit.analysis.summaries.memory import memory_series
-from profkit.analysis.summaries.metal import merge_metal_traces
-from profkit.analysis.timeline.joined_recordings import with_compiled_lines, with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun, head_of
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import plural
-from profkit.core.process import ProcessOutcome
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
     Fact,
-    Gpu,
     Insight,
-    MemorySeries,
     PassName,
     PassPlan,
     PassResult,
     Reading,
     RunDocument,
-    Timing,
-    message_of,
 )
 from profkit.hardware.peaks import kept_peaks, measure_peaks
+from profkit.profiling.merge_findings import merge_findings
 from profkit.profiling.program_warnings import read_warnings
-from profkit.profiling.run_passes import (
-    PassRecord,
-    TimingRecord,
-    TimingRun,
-    needs_peaks,
-    run_pass,
-    usage_readings,
-)
+from profkit.profiling.run_passes import PassRecord, ended_by_tool, run_pass
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
 from profkit.profiling.schedule import Schedule
 from profkit.profiling.time_limits import keep_to_budget, time_limit
+from profkit.profiling.timing_pass import (
+    TimingRecord,
+    TimingRun,
+    outside_seconds,
+    resident_memory,
+    start_seconds,
+    typical_process,
+    usage_readings,
+    with_times,
+)
 from profkit.profiling.workload import read_revision, seems_marked, seems_server
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_insights import answer_text
@@ -74,18 +70,6 @@ _LOST = re.compile(re.escape(LOST).replace(r"\{\}", "(.+)"))
 
 # A document with what is known so far in, the same with verdicts out.
 Judge = Callable[[RunDocument], RunDocument]
-
-
-_CRASHED = re.compile(r"\bSIG(?:SEGV|ABRT|BUS|ILL)\b")
-
-
-def _ended_by_tool(record: PassRecord) -> PassResult:
-    """Return the result of a pass; where its program crashed, but ended well elsewhere, the tool is the cause."""
-    result = record.result
-    crashed = record.workload_failure is not None and _CRASHED.search(message_of(result.reason)) is not None
-    if not crashed or result.tool is None or result.reason is None:
-        return result
-    return replace(result, reason=Fact.of("ended-by-tool", result.reason, name=result.tool))
 
 
 class RunCollector:
@@ -201,7 +185,7 @@ class RunCollector:
             plan, known, record = self._repeat_if_misguessed(plan, known, record)
         # A limit may have ended it, be it the plan's own or the budget's: what it left is of a part of the program.
         ran = replace(plan, limit=record.limit)
-        self._add_findings(ran, _ended_by_tool(record) if well else record.result, known.plain_seconds)
+        self._add_findings(ran, ended_by_tool(record) if well else record.result, known.plain_seconds)
         if record.workload_failure is not None and not well:
             raise WorkloadError(record.workload_failure)
         return known
@@ -345,7 +329,7 @@ class RunCollector:
         self._timing = (timing, plan) if not timing.is_complete else None
         self._end_pass(plan, result, warnings=read_warnings(self._context.folder / _log_of(plan)), **changes)
         self._progress.end(self._samples_taken(result))
-        return _with_times(known, record)
+        return with_times(known, record)
 
     def _finish_timing(self, timing: TimingRun, plan: PassPlan, known: PlanState) -> PlanState:
         """Time the other processes, after the first answer; return what is known with them."""
@@ -362,7 +346,7 @@ class RunCollector:
         self._schedule.amend(result)
         self.update(plan=self._schedule.plan, passes=self._schedule.results, **changes)
         self._progress.end(self._samples_taken(result))
-        return _with_times(known, record)
+        return with_times(known, record)
 
     def _left_for_timing(self) -> float | None:
         """Return the wall seconds that processes without a profiler may take; None: as long as they need."""
@@ -381,12 +365,14 @@ class RunCollector:
         busy = cpu / wall if main.kind == "process" and wall > 0 else None
         before = self._usage
         self._usage = usage_readings(max((one.peak_rss for one in outcomes), default=0), busy, "getrusage")
-        typical = _typical(record)
-        resident = _resident(typical, record.begun)
+        typical = typical_process(record)
+        resident = resident_memory(typical, record.begun)
         self._plain_seconds = record.plain_seconds
         return replace(record.result, cost=record.result.seconds / record.plain_seconds), {
             "readings": (*(one for one in document.readings if one not in before), *self._usage),
-            "time_split": time_split(typical.usage, _outside(main, _start_seconds(record)), typical.use),
+            "time_split": time_split(
+                typical.usage, outside_seconds(main, start_seconds(record)), typical.use
+            ),
             "memory": (
                 *filter(None, (resident,)),
                 *(series for series in document.memory if series.kind != "resident"),
@@ -429,29 +415,10 @@ class RunCollector:
         findings, result = self._read_findings(plan, result)
         if plain is not None:
             result = replace(result, cost=result.seconds / plain)
-        document = self.document
         self._end_pass(
             plan,
             replace(result, artifacts=(*result.artifacts, *findings.artifacts)),
-            gpus=_merge_devices(document.gpus, findings.gpus),
-            trace=with_compiled_lines(
-                with_operations(document.trace or findings.trace, findings.launched), findings.kernel_lines
-            ),
-            metal=merge_metal_traces(document.metal, findings.metal),
-            instructions=(*document.instructions, *findings.instructions),
-            rules=(*document.rules, *findings.rules),
-            facts=_merge_facts(document.facts, findings.facts, plan.tool),
-            counters=(*document.counters, *findings.counters),
-            readings=_merge_readings(document.readings, findings.readings),
-            profiles=(*document.profiles, *findings.profiles),
-            sampled=(*document.sampled, findings.sampled)
-            if findings.sampled is not None
-            else document.sampled,
-            timeline=document.timeline or findings.timeline,
-            line_counts=(*document.line_counts, *findings.line_counts),
-            allocations=findings.allocations or document.allocations,
-            memory=(*document.memory, *findings.memory),
-            notes=tuple(dict.fromkeys((*document.notes, *findings.notes))),
+            **merge_findings(self.document, findings, plan.tool),
         )
         cost = f", {result.cost:.1f} times as long as one normal run" if result.cost is not None else ""
         took = f"in {result.seconds:.0f} s{cost}"
@@ -586,113 +553,14 @@ def is_another(first: Insight | None, second: Insight | None) -> bool:
     )
 
 
-def _typical(record: TimingRecord) -> ProcessOutcome:
-    """Return the process whose time is the median."""
-    return sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
-
-
-def _start_seconds(record: TimingRecord) -> float:
-    """Return the wall seconds of a normal run without those of its samples."""
-    return max(0.0, record.plain_seconds - _sampling_seconds(record.timings[0]))
-
-
 def _log_of(plan: PassPlan) -> str:
     return f"logs/{plan.steps[0].name}.log"
 
 
-def _with_times(known: PlanState, record: TimingRecord) -> PlanState:
-    """Return what is known with the times of the normal runs so far."""
-    main, typical = record.timings[0], _typical(record)
-    seconds = [sample for process in main.processes for sample in process.seconds]
-    return replace(
-        known,
-        marked=main.kind != "process",
-        # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.
-        iteration_seconds=sum(seconds) / len(seconds),
-        entries=_entries(record.timings),
-        benchmark=main.kind == "benchmark",
-        plain_seconds=record.plain_seconds,
-        own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
-        main_seconds=typical.seconds - typical.main_thread[1],
-        main_share=min(1.0, sum(typical.main_thread) / typical.seconds) if any(typical.main_thread) else 1.0,
-        start_seconds=_start_seconds(record),
+def needs_peaks(document: RunDocument) -> bool:
+    """Return whether any result can be compared with the machine's peaks: counted, or declared by the workload."""
+    counted = any(
+        reading.metric in ("flops", "dram.bytes", "dram.read") and reading.value is not None
+        for reading in document.readings
     )
-
-
-def _outside(timing: Timing, start: float) -> float | None:
-    """Return the wall seconds of a process outside of what was timed.
-
-    `start` for a benchmark, whose samples are timed, else what is not in the region; None for a whole process.
-    """
-    if timing.kind == "process":
-        return None
-    spent = sorted(process.spent for process in timing.processes)
-    return start if timing.kind == "benchmark" else max(0.0, start - spent[len(spent) // 2])
-
-
-def _sampling_seconds(timing: Timing) -> float:
-    """Return the wall seconds that a benchmark's process spent on samples; 0 for other workloads."""
-    if timing.kind != "benchmark":
-        return 0.0
-    spent = sorted(process.spent for process in timing.processes)
-    return spent[len(spent) // 2]
-
-
-def _entries(timings: Sequence[Timing]) -> int | None:
-    """Return how often a process entered the region, once for a benchmark.
-
-    None for a whole process, and for several regions.
-    """
-    if len(timings) != 1 or timings[0].kind == "process":
-        return None
-    if timings[0].kind == "benchmark":
-        return 1
-    return min((len(process.seconds) for process in timings[0].processes), default=None)
-
-
-def _resident(outcome: ProcessOutcome, begun: Sequence[float]) -> MemorySeries | None:
-    """Return the memory of a plain process over its time; the peak is the kernel's where it counted.
-
-    `begun`: when regions were entered in any of the processes, on the clock on which each of them was started.
-    """
-    peak = float(outcome.peak_rss) if outcome.rss_counted else None
-    series = memory_series("resident", outcome.memory, peak)
-    inside = (moment - outcome.begun for moment in begun)
-    steps = tuple(sorted(round(moment, 4) for moment in inside if 0 <= moment <= outcome.seconds))
-    return replace(series, steps=steps) if series is not None else None
-
-
-def _merge_devices(known: tuple[Gpu, ...], reported: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """Merge the driver's data of each device with the report's; devices only in the report are added."""
-    places = {gpu.index: gpu for gpu in known}
-    for gpu in reported:
-        before = places.get(gpu.index)
-        if before is None:
-            places[gpu.index] = gpu
-            continue
-        missing = {f.name: getattr(gpu, f.name) for f in fields(gpu) if getattr(before, f.name) is None}
-        places[gpu.index] = replace(before, **missing)
-    return tuple(places[index] for index in sorted(places))
-
-
-def _merge_facts(known: Mapping[str, str], reported: Mapping[str, str], tool: str | None) -> dict[str, str]:
-    """Merge the facts of all passes; where two tools differ, both are kept. The command is the run's own."""
-    facts = dict(known)
-    for name, value in reported.items():
-        before = facts.get(name)
-        if name == "command" or (before is not None and before.startswith(value)):
-            continue  # one tool says 580.159, the other 580.159.04
-        agrees = before is None or value.startswith(before)
-        facts[name if agrees else f"{name} ({tool})"] = value
-    return facts
-
-
-def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """Merge all readings; of the same tool, metric and kernel the later one with a value counts."""
-    merged: dict[object, Reading] = {}
-    for number, reading in enumerate((*known, *new)):
-        of_kernel = reading.scope.kind == "kernel"
-        place = (reading.metric, reading.scope, reading.source.tool) if of_kernel else number
-        if place not in merged or reading.value is not None:
-            merged[place] = reading
-    return tuple(merged.values())
+    return counted or any(timing.flops or timing.bytes for timing in document.timings)

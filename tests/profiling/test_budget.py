@@ -13,7 +13,7 @@ from cli_runner import profkit
 
 from profkit.core.run_folder import read_run
 from profkit.core.types import Fact, PassPlan, Step
-from profkit.profiling.run_passes import needs_peaks
+from profkit.profiling.collect import needs_peaks
 from profkit.profiling.time_limits import keep_to_budget
 from tests import documents
 from tests.spoken import spoken, spoken_lines
