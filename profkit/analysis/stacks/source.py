@@ -6,11 +6,12 @@ Pure: the text of a file in, facts of one line out. What a name holds is not kno
 from __future__ import annotations
 
 import ast
-import builtins
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
+from profkit.analysis.stacks.busy_waits import busy_waits_at, ends_at_a_time, last_name
+from profkit.analysis.stacks.effects import Changes, changes_in, is_harmless, pure_calls
 from profkit.analysis.stacks.expressions import (
     appended_row,
     applies_by_rows,
@@ -19,10 +20,8 @@ from profkit.analysis.stacks.expressions import (
     calls_in,
     compared_with,
     constant_powers,
-    continues_at_once,
     costs_to_make,
     cut_itself,
-    does_nothing,
     filtered_table,
     has_constant_arguments,
     is_array_arithmetic,
@@ -30,12 +29,8 @@ from profkit.analysis.stacks.expressions import (
     label_lookup,
     loop_targets,
     looped_items,
-    makes_batch_of_one,
     names_looked_at,
-    names_of_item,
-    only_looks,
     product_factor,
-    spans_line,
     unused_vectors,
 )
 from profkit.analysis.stacks.line_counts import first_line, nodes_at, statement_at
@@ -47,6 +42,7 @@ from profkit.analysis.stacks.searches import LOOPS as _LOOPS
 from profkit.analysis.stacks.searches import dotted as _dotted
 from profkit.analysis.stacks.searches import names_in as _names_in
 from profkit.analysis.stacks.searches import owned_nodes, replaced_in, searches_at
+from profkit.analysis.stacks.single_items import single_arguments_at, single_items_at
 from profkit.analysis.stacks.work_again import work_again_at
 from profkit.core.types import Construct, InnerCode, LineCode
 
@@ -68,28 +64,6 @@ _ELEMENTS = frozenset({"item", "iterrows", "itertuples", "tolist"})
 _CONTAINERS = ("list", "tuple", "sorted", "set", "frozenset", "dict")
 _INDEXERS = frozenset({"at", "iat", "loc", "iloc"})
 _MATCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
-_PURE = frozenset(
-    {
-        "abs", "min", "max", "sum", "len", "range", "int", "float", "str", "bool", "tuple", "sorted", "divmod", "round",
-        "zip", "enumerate", "reversed", "any", "all", "pow", "ord", "chr",
-    }
-)  # fmt: skip
-_PURE_METHODS = frozenset(
-    {
-        "search", "match", "fullmatch", "findall", "sub", "group", "groups", "start", "end", "span", "startswith",
-        "endswith", "lower", "upper", "casefold", "title", "capitalize", "strip", "lstrip", "rstrip", "split", "rsplit",
-        "splitlines", "partition", "rpartition", "replace", "join", "format", "translate", "zfill", "ljust", "rjust",
-        "encode", "decode", "count", "find", "rfind", "index", "get", "isdigit", "isalpha", "isalnum", "isspace",
-        "isupper", "islower", "removeprefix", "removesuffix",
-    }
-)  # fmt: skip
-# Methods that test whether something has happened, and those that wait for it or take it.
-_QUICK_ANSWERS = frozenset(
-    ("is_set", "done", "locked", "cancelled")
-)  # which read a field, without a system call
-_ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "running", "finished"})
-_TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
-_CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
 _OF_BUILTINS = frozenset({"sum", "max", "min", "any", "all", "sorted"})
 _OF_ARRAYS = re.compile(
@@ -193,24 +167,19 @@ class _Source:
                     self.patterns |= {name: pattern for target in node.targets if (name := _dotted(target))}
 
     @cached_property
-    def changed(self) -> frozenset[str]:
-        """Return the first names of what functions of the file change."""
-        return _changed_in(self.functions, self.name_of)
-
-    @cached_property
-    def changed_attributes(self) -> frozenset[str]:
-        """Return the names of attributes that functions of the file change after an object was made."""
-        return _changed_attributes(self.functions, self.name_of)
+    def changes(self) -> Changes:
+        """Return what functions of the file change."""
+        return changes_in(self.functions, self.name_of)
 
     @cached_property
     def facts(self) -> FileFacts:
         """Return what calls of the file are, and what does not stay."""
-        return FileFacts(self.tree, self.name_of, self._is_pure, _is_harmless, self.replaced)
+        return FileFacts(self.tree, self.name_of, self._is_pure, is_harmless, self.replaced)
 
     def _is_pure(self, name: str) -> bool:
         """Return whether the file has one function of that name, and it has no effect."""
         named = [node for node in self.functions if node.name == name]
-        return len(named) == 1 and _pure_calls(named[0], self) is not None
+        return len(named) == 1 and pure_calls(named[0], self.name_of, lambda: self.changes) is not None
 
     def at(self, line: int) -> tuple[ast.AST, ...]:
         """Return the nodes of the statements that a line is in."""
@@ -278,10 +247,13 @@ class _Source:
         if function is not None:
             yield from (Construct("applied", name) for name in self._applied(function.name))
         if in_loop:
-            yield from self._of_one(line, around)
+            yield from single_items_at(line, around, list(self._statement(line)), self.name_of)
         elif isinstance(function, ast.FunctionDef):
-            yield from self._of_one_given(line, function)
-        if function is not None and (again := _pure_calls(function, self)) is not None:
+            yield from single_arguments_at(function, list(self._statement(line)), self.name_of, self.modules)
+        if (
+            function is not None
+            and (again := pure_calls(function, self.name_of, lambda: self.changes)) is not None
+        ):
             yield Construct(
                 "pure-recursion" if again else "pure", function.name, str(again or function.lineno)
             )
@@ -291,9 +263,8 @@ class _Source:
             if isinstance(node, _LOOPS):
                 yield from self._rests(node, line)
         if loops and isinstance(loops[-1], ast.While):
-            yield Construct("while", "", "clock" if self._until_a_time(loops[-1]) else "")
-            yield from self._spin(loops[-1], line)
-            yield from self._asks_for_more(loops[-1], line)
+            yield Construct("while", "", "clock" if ends_at_a_time(loops[-1], self.name_of) else "")
+            yield from busy_waits_at(loops[-1], line, self.name_of)
         depth = [node for node in around if isinstance(node, _LOOPS)]
         if len(depth) > 1:
             yield Construct("nested-loop", "", str(depth[0].lineno))
@@ -358,7 +329,7 @@ class _Source:
         yield from dict.fromkeys(name for call in here if (name := self._last_name(call)) in others and name)
 
     def _last_name(self, call: ast.Call) -> str:
-        return self.name_of(call.func).rpartition(".")[2]
+        return last_name(call, self.name_of)
 
     def _statement(self, line: int) -> Iterator[ast.AST]:
         """Yield all nodes of expressions on the line, and the simple statement that it belongs to."""
@@ -439,116 +410,6 @@ class _Source:
             if node.args and _dotted(node.args[0]) == function:
                 yield _dotted(node.func.value)  # type: ignore[attr-defined]
 
-    def _of_one(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
-        """Yield what the line calls with a batch of a single item of the loop, independent of other items."""
-        loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
-        known = names_of_item(loops[-1], line)
-        for node in self._statement(line) if known else ():
-            if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
-                continue
-            given = node.args[0]
-            one_item = makes_batch_of_one(given)
-            if not one_item and not isinstance(given, ast.Name):
-                continue
-            loads = {part.id for part in ast.walk(given) if isinstance(part, ast.Name)}
-            # what is an attribute may change with each item
-            held = "self" in loads
-            bound = bound_names(loops[-1]) - known
-            if loads & known and not loads & bound and not held and (name := self.name_of(node.func)):
-                yield Construct("of-one" if one_item else "of-item", name)
-
-    def _of_one_given(self, line: int, function: ast.FunctionDef) -> Iterator[Construct]:
-        """Yield what the line of a function calls with a batch that is made of one of its arguments."""
-        given = {argument.arg for argument in function.args.args} - {"self"}
-        for node in self._statement(line):
-            if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-                loads = self._made_of(node.args[0])
-                if (
-                    makes_batch_of_one(node.args[0])
-                    and loads
-                    and loads <= given
-                    and (name := self.name_of(node.func))
-                ):
-                    yield Construct("of-one", name, function.name)
-
-    def _made_of(self, value: ast.AST) -> set[str]:
-        """Return the names that a value is made of, without those of functions and modules that it calls."""
-        functions = {
-            part.func
-            for part in ast.walk(value)
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
-        }
-        names = (part for part in ast.walk(value) if isinstance(part, ast.Name) and part not in functions)
-        return {part.id for part in names if part.id not in self.modules}
-
-    def _spin(self, loop: ast.While, line: int) -> Iterator[Construct]:
-        """Yield a loop that tests until something has happened, and stores and calls nothing that counts meanwhile.
-
-        Where all that it does each time is to ask and to compare, its lines outside of conditions say so.
-        """
-        calls = [call for call in ast.walk(loop.test) if isinstance(call, ast.Call)]
-        names = [self._last_name(call) for call in calls]
-        if calls and not any(name in _ASKS for name in names):
-            return
-        if not calls and (isinstance(loop.test, ast.Constant) or not does_nothing(loop.body)):
-            return
-        if all(only_looks(statement) for statement in loop.body):
-            asked = next((name for name in names if name in _ASKS), "")
-            yield Construct("spin", asked, ast.unparse(loop.test)[:60])
-            each_time = [part.test if isinstance(part, ast.If) else part for part in loop.body]
-            others = [node for part in each_time for node in ast.walk(part) if isinstance(node, ast.Call)]
-            within = [part for part in loop.body if isinstance(part, ast.If) and part.test.lineno < line]
-            cheap = bool(calls) and all(name in _QUICK_ANSWERS for name in names)
-            if cheap and not others and not any(spans_line(part, line) for part in within):
-                yield Construct("asks-only", asked)
-
-    def _asks_for_more(self, loop: ast.While, line: int) -> Iterator[Construct]:
-        """Yield a loop that takes what is there without waiting, and begins again at once where there is nothing."""
-        for at, statement in enumerate(loop.body):
-            again: list[ast.ExceptHandler | ast.If] = []  # what begins again
-            probe: ast.AST | None = None
-            if isinstance(statement, ast.Try):
-                last = at == len(loop.body) - 1
-                idle = (each for each in statement.handlers if does_nothing(each.body))
-                again, probe = (
-                    [each for each in idle if last or continues_at_once(each.body)],
-                    statement.body[0],
-                )
-            elif isinstance(statement, ast.If) and continues_at_once(statement.body) and not statement.orelse:
-                again, probe = [statement], statement.test
-            elif isinstance(statement, ast.If) and at == len(loop.body) - 1 and not statement.orelse:
-                probe = statement.test  # where it is not so, the loop begins again
-            calls = (each for each in ast.walk(probe) if self._asks_without_waiting(each)) if probe else ()
-            method = next((self._last_name(each) for each in calls if isinstance(each, ast.Call)), "")
-            if not again and method and line in (loop.lineno, statement.lineno):
-                yield Construct("spin", method, ast.unparse(loop.test)[:60])
-                yield Construct("idle", method)
-            if again and method and probe is not None:
-                heads = [each.lineno for each in again if isinstance(each, ast.ExceptHandler)]
-                rests = line in heads or any(spans_line(part, line) for each in again for part in each.body)
-                if rests or line in (loop.lineno, statement.lineno) or spans_line(probe, line):
-                    yield Construct("spin", method, ast.unparse(loop.test)[:60])
-                if rests:
-                    yield Construct("idle", method)
-            if any(isinstance(each, ast.Call) for each in ast.walk(statement)):
-                return  # what comes next is done each time
-
-    def _until_a_time(self, loop: ast.While) -> bool:
-        """Return whether a loop goes on until a time on the clock, and nothing else ends it."""
-        calls = [self.name_of(call.func) for call in ast.walk(loop.test) if isinstance(call, ast.Call)]
-        ends = any(isinstance(part, (ast.Break, ast.Return)) for part in ast.walk(loop))
-        return bool(calls) and not ends and all(name in _CLOCKS for name in calls)
-
-    def _asks_without_waiting(self, node: ast.AST) -> bool:
-        """Return whether a call looks for something, and comes back at once where there is nothing."""
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            return False
-        name, given = node.func.attr, [*node.args, *(keyword.value for keyword in node.keywords)]
-        zero = any(isinstance(argument, ast.Constant) and argument.value in (False, 0) for argument in given)
-        if name in ("get", "acquire", "select"):
-            return zero
-        return name in _TAKES or name in _ASKS or (name == "poll" and (zero or not given))
-
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Construct]:
         names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
         module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
@@ -623,130 +484,6 @@ class _Source:
             yield Construct("call", name, "constant" if has_constant_arguments(node, function) else "")
 
 
-def _is_harmless(name: str) -> bool:
-    """Return whether a built-in function or a method, as `.find`, changes nothing that it gets."""
-    return (name in _PURE and hasattr(builtins, name)) or (name.startswith(".") and name[1:] in _PURE_METHODS)
-
-
 def _first_text(call: ast.Call) -> str | None:
     value = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
     return value[:LONGEST_TEXT] if isinstance(value, str) else None
-
-
-def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Source) -> int | None:
-    """Return the line in which a function without effect calls itself, 0 where it does not.
-
-    None where it stores anything but local names, calls what is not known to have no effect, or looks at what of the
-    module, or of its object, functions change.
-    """
-    calls_itself = 0
-    parameters = [argument.arg for argument in function.args.args]
-    of_object = set(parameters[:1]) & {"self"}
-    arguments = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
-    looked_at: set[str] = set()
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete)):
-            return None
-        stored = isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)) and not isinstance(
-            node.ctx, ast.Load
-        )
-        if stored and (not isinstance(node, ast.Name) or node.id in arguments):
-            return None
-        if isinstance(node, ast.Name):
-            looked_at.add(node.id)
-        if isinstance(node, ast.Call):
-            name = source.name_of(node.func)
-            if name == function.name or name == f".{function.name}":
-                calls_itself = calls_itself or node.lineno
-            elif not (_is_harmless(name) or name.startswith("math.")):
-                return None
-    if not arguments or (looked_at - of_object) & source.changed:
-        return None
-    attributes = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
-    return calls_itself if not of_object or not attributes & source.changed_attributes else None
-
-
-_READS = frozenset(
-    (
-        "items",
-        "keys",
-        "values",
-        "copy",
-        "most_common",
-        "union",
-        "intersection",
-        "difference",
-        "issubset",
-        "issuperset",
-    )
-)
-_CONSTRUCTORS = frozenset(("__init__", "__post_init__", "__new__", "__setstate__"))
-
-
-def _changed_attributes(functions: Sequence[ast.AST], name_of: Callable[[ast.AST], str]) -> frozenset[str]:
-    """Return the names of attributes that are stored into, or called to change something, also by a local name.
-
-    What a constructor stores into its own object does not count: nothing can have looked at that before.
-    """
-    changed: set[str] = set()
-    for function in functions:
-        constructs = getattr(function, "name", "") in _CONSTRUCTORS
-        nodes = list(ast.walk(function))
-        held = {
-            target.id: set(_attributes(node.value))
-            for node in nodes
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        for node in nodes:
-            into: ast.AST | None = None
-            if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-                into = node
-            elif isinstance(node, ast.AugAssign):
-                into = node.target
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                harmless = node.func.attr in _PURE_METHODS | _READS or name_of(node.func).startswith("math.")
-                into = None if harmless else node.func.value
-            if into is None:
-                continue
-            root = into
-            while isinstance(root, (ast.Attribute, ast.Subscript)):
-                root = root.value
-            base = root.id if isinstance(root, ast.Name) else ""
-            if not (constructs and base == "self"):
-                changed |= {*_attributes(into), *held.get(base, ())}
-    return frozenset(changed)
-
-
-def _attributes(node: ast.AST) -> Iterator[str]:
-    """Yield the names of attributes on the way to a value: `c` and `b` of `a.b[k].c`."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        if isinstance(node, ast.Attribute):
-            yield node.attr
-        node = node.value
-
-
-def _changed_in(functions: Sequence[ast.AST], name_of: Callable[[ast.AST], str]) -> frozenset[str]:
-    """Return the first names of what functions store into, and of what they call to change it."""
-    changed: set[str] = set()
-    for function in functions:
-        own = {
-            name.id
-            for name in ast.walk(function)
-            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-        }
-        for node in ast.walk(function):
-            into: ast.AST | None = None
-            if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-                into = node.value
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                harmless = node.func.attr in _PURE_METHODS or name_of(node.func).startswith("math.")
-                into = None if harmless else node.func.value
-            elif isinstance(node, ast.Global):
-                changed.update(node.names)
-            while isinstance(into, (ast.Attribute, ast.Subscript)):
-                into = into.value
-            if isinstance(into, ast.Name) and into.id not in own:
-                changed.add(into.id)
-    return frozenset(changed)
