@@ -1,9 +1,8 @@
-"""What a statement of a program asks of NumPy, and the least work of it, by the shapes that its names had.
+"""Finds the operations of NumPy in a statement of a program, and the least work of each, by the shapes of its names.
 
-The statement is evaluated with shapes instead of arrays. Where a step is not known for sure, nothing is said of all of
-it: a name that holds something else, a function that is not in the tables, elements that are chosen by values.
-Types are those of NumPy's rules of promotion; of scalars, whose part in them changed with NumPy 2, only what is
-the same in both. Views (`.T`, `reshape`, slices of whole axes) need nothing.
+The statement is evaluated with shapes instead of arrays. If one step is not known for sure, the whole statement has no
+result: a name that holds something else, a function that is not in the tables, elements that are chosen by values.
+Views (`.T`, `reshape`, slices of whole axes) need no work.
 """
 
 from __future__ import annotations
@@ -12,23 +11,22 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TypeAlias
 
-from profkit.analysis.necessary_work.calls import WIDTHS, OperationCall, Tensor
+from profkit.analysis.necessary_work.calls import OperationCall, Tensor
 from profkit.analysis.necessary_work.formulas import necessary_work
+from profkit.analysis.necessary_work.numpy_types import (
+    BUFFER_TYPES,
+    NAMED_TYPES,
+    NotKnown,
+    Number,
+    Value,
+    float_type,
+    promoted_type,
+)
 from profkit.analysis.necessary_work.work import NecessaryWork, broadcast_shape, kind_of, moved_bytes, words
 from profkit.analysis.stacks.line_counts import path_of
 from profkit.core.types import ArrayForm, LineCount
 
-_TYPES = {
-    "b1": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
-    "f2": "fp16", "f4": "fp32", "f8": "fp64",
-}  # fmt: skip
-_NAMED = {
-    "numpy.float16": "fp16", "numpy.float32": "fp32", "numpy.float64": "fp64", "numpy.int8": "int8",
-    "numpy.int16": "int16", "numpy.int32": "int32", "numpy.int64": "int64", "numpy.uint8": "uint8",
-    "numpy.bool_": "bool", "float": "fp64", "bool": "bool",
-}  # fmt: skip
 _ARITHMETIC = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
     ast.Mod: "remainder", ast.Pow: "power", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or",
@@ -46,7 +44,7 @@ _OF_TWO = frozenset(
     )
 )
 _OF_TWO_FLOATS = frozenset(words("divide true_divide arctan2 hypot logaddexp copysign"))
-_QUESTIONS_OF_TWO = frozenset(
+_COMPARISONS = frozenset(
     words("equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor")
 )
 _OF_ONE = frozenset(words("negative positive invert abs absolute square sign conj"))
@@ -56,15 +54,11 @@ _OF_ONE_FLOAT = frozenset(
         "floor ceil trunc rint"
     )
 )
-_QUESTIONS = frozenset(words("isnan isinf isfinite logical_not signbit"))
+_PREDICATES = frozenset(words("isnan isinf isfinite logical_not signbit"))
 _REDUCED = frozenset(words("sum mean prod max min amax amin std var"))
 _REDUCED_TO_BOOL = frozenset(words("any all"))
 _REDUCED_TO_INDEX = frozenset(words("argmax argmin"))
 _LIKE = frozenset(words("zeros_like ones_like empty_like full_like"))
-
-
-class NotKnown(Exception):
-    """The statement does something that does not follow from its text and its shapes."""
 
 
 @dataclass(frozen=True)
@@ -77,21 +71,10 @@ class NumpyOperation:
 
 
 @dataclass(frozen=True)
-class _Number:
-    """A number of Python's own, or a text or a type that a call is given: it has no shape."""
-
-    type: str
-    node: ast.AST
-
-
-@dataclass(frozen=True)
 class _Array(Tensor):
     """An array, and the name whose memory it is: that of a view is read once, however often it is named."""
 
     source: str = ""
-
-
-_Value: TypeAlias = "Tensor | _Number"
 
 
 def _view(of: Tensor, shape: Sequence[int]) -> Tensor:
@@ -175,7 +158,7 @@ class _Evaluation:
         elif isinstance(value, Tensor):
             self._binary(name, target, value)
 
-    def _copy(self, name: str, target: _Value, value: _Value) -> None:
+    def _copy(self, name: str, target: Value, value: Value) -> None:
         if not isinstance(target, Tensor):
             raise NotKnown
         given = [value] if isinstance(value, Tensor) else []
@@ -186,13 +169,13 @@ class _Evaluation:
 
     # ------------------------------------------------------------ expressions
 
-    def value(self, node: ast.expr) -> _Value:
+    def value(self, node: ast.expr) -> Value:
         """Return what an expression gives."""
         known = self._named(node)
         if known is not None:
             return known
         if isinstance(node, ast.Constant):
-            return _Number(type(node.value).__name__, node)
+            return Number(type(node.value).__name__, node)
         if isinstance(node, ast.BinOp):
             name = _ARITHMETIC.get(type(node.op))
             left, right = self.value(node.left), self.value(node.right)
@@ -218,18 +201,18 @@ class _Evaluation:
             return self._call(node)
         raise NotKnown
 
-    def _named(self, node: ast.AST) -> _Value | None:
+    def _named(self, node: ast.AST) -> Value | None:
         form = self._forms.get("".join(path_of(node)) or "?")
         if form is None or not form.type:
             return None
         if form.shape is None:
-            return _Number(form.type, node)
-        type_ = _TYPES.get(form.type[1:])
+            return Number(form.type, node)
+        type_ = BUFFER_TYPES.get(form.type[1:])
         if form.type[0] not in "<|=" or type_ is None:
             raise NotKnown
         return _Array(form.shape, type_, source="".join(path_of(node)))
 
-    def _attribute(self, node: ast.Attribute) -> _Value:
+    def _attribute(self, node: ast.Attribute) -> Value:
         if _is_size(node) and node.attr != "shape":
             return self._size(node, node)
         base = self.value(node.value)
@@ -237,10 +220,10 @@ class _Evaluation:
             return _view(base, base.shape[::-1])
         raise NotKnown
 
-    def _size(self, node: ast.expr, whole: ast.AST) -> _Number:
+    def _size(self, node: ast.expr, whole: ast.AST) -> Number:
         assert isinstance(node, ast.Attribute)
         self.value(node.value)
-        return _Number("int", whole)
+        return Number("int", whole)
 
     def _part(self, node: ast.Subscript) -> Tensor:
         """Return a view: whole axes, new ones, and single elements of an axis."""
@@ -265,26 +248,26 @@ class _Evaluation:
                 left = []
             else:
                 index = self.value(key)
-                if not isinstance(index, _Number) or index.type != "int":
+                if not isinstance(index, Number) or index.type != "int":
                     raise NotKnown
                 left.pop(0)
         return _view(base, (*shape, *left))
 
     # ------------------------------------------------------------ calls
 
-    def _call(self, node: ast.Call) -> _Value:
+    def _call(self, node: ast.Call) -> Value:
         name = _dotted(node.func)
         if name.startswith("numpy."):
             return self._function(name.removeprefix("numpy."), node)
         if name in ("float", "int", "len", "bool") and len(node.args) == 1 and not node.keywords:
             self.value(node.args[0])
-            return _Number("int" if name == "len" else name, node)
+            return Number("int" if name == "len" else name, node)
         if isinstance(node.func, ast.Attribute):
             return self._method(node.func.attr, self.value(node.func.value), node)
         raise NotKnown
 
-    def _function(self, name: str, node: ast.Call) -> _Value:
-        if f"numpy.{name}" in _NAMED and len(node.args) == 1:
+    def _function(self, name: str, node: ast.Call) -> Value:
+        if f"numpy.{name}" in NAMED_TYPES and len(node.args) == 1:
             return _number_or_raise(self.value(node.args[0]), node)
         if name == "einsum":
             return self._einsum(node)
@@ -296,15 +279,15 @@ class _Evaluation:
             raise NotKnown
         if name in ("dot", "matmul") and len(values) == 2 and (name == "matmul" or _are_matrices(values)):
             return self._binary("matmul", values[0], values[1], out=out)
-        if len(values) == 2 and name in _OF_TWO | _OF_TWO_FLOATS | _QUESTIONS_OF_TWO:
+        if len(values) == 2 and name in _OF_TWO | _OF_TWO_FLOATS | _COMPARISONS:
             return self._binary(name, values[0], values[1], out=out)
         if len(values) == 1 and isinstance(values[0], Tensor):
-            if name in _OF_ONE | _OF_ONE_FLOAT | _QUESTIONS:
+            if name in _OF_ONE | _OF_ONE_FLOAT | _PREDICATES:
                 return self._unary(name, values[0], out=out)
             if name in _LIKE or name == "copy":
                 new = Tensor(values[0].shape, values[0].type)
                 read = [values[0]] if name == "copy" else []
-                self._copy(name, new, read[0] if read else _Number("int", node))
+                self._copy(name, new, read[0] if read else Number("int", node))
                 return new
             if name == "transpose":
                 return _view(values[0], values[0].shape[::-1])
@@ -314,12 +297,12 @@ class _Evaluation:
         if (
             name == "clip"
             and isinstance(values[0], Tensor)
-            and all(isinstance(bound, _Number) for bound in bounds)
+            and all(isinstance(bound, Number) for bound in bounds)
         ):
             return self._unary("clip", values[0], out=out)
         raise NotKnown
 
-    def _method(self, name: str, base: _Value, node: ast.Call) -> _Value:
+    def _method(self, name: str, base: Value, node: ast.Call) -> Value:
         if not isinstance(base, Tensor):
             raise NotKnown
         if name in _REDUCED | _REDUCED_TO_BOOL | _REDUCED_TO_INDEX:
@@ -335,14 +318,14 @@ class _Evaluation:
             new = Tensor(base.shape, base.type)
             self._copy("copy", new, base)
             return new
-        if name == "astype" and len(node.args) == 1 and (type_ := _NAMED.get(_dotted(node.args[0]))):
+        if name == "astype" and len(node.args) == 1 and (type_ := NAMED_TYPES.get(_dotted(node.args[0]))):
             new = Tensor(base.shape, type_)
             self._copy("astype", new, base)
             return new
         if name == "transpose" and not node.args:
             return _view(base, base.shape[::-1])
         if name == "item" and not node.args and base.elements == 1:
-            return _Number("float", node)
+            return Number("float", node)
         if name == "reshape":
             return self._reshape(base, node.args)
         raise NotKnown
@@ -362,38 +345,40 @@ class _Evaluation:
     def _out(self, node: ast.Call) -> Tensor | None:
         out = next((keyword.value for keyword in node.keywords if keyword.arg == "out"), None)
         value = self.value(out) if out is not None else None
-        if isinstance(value, _Number):
+        if isinstance(value, Number):
             raise NotKnown
         return value
 
     # ------------------------------------------------------------ operations
 
-    def _add(self, name: str, inputs: Sequence[_Value], result: Tensor, flop: float) -> Tensor:
+    def _add(self, name: str, inputs: Sequence[Value], result: Tensor, flop: float) -> Tensor:
         arrays = tuple(value for value in inputs if isinstance(value, Tensor))
         work = NecessaryWork(flop, _moved(arrays, result), "fma" if flop else "memory", result.type)
         self.operations.append(NumpyOperation(name, arrays, work))
         return result
 
     def _unary(self, name: str, data: Tensor, out: Tensor | None = None) -> Tensor:
-        type_ = "bool" if name in _QUESTIONS else _as_float(data.type) if name in _OF_ONE_FLOAT else data.type
+        type_ = (
+            "bool" if name in _PREDICATES else float_type(data.type) if name in _OF_ONE_FLOAT else data.type
+        )
         result = out or Tensor(data.shape, type_)
         return self._add(name, (data,), result, float(data.elements))
 
-    def _binary(self, name: str, left: _Value, right: _Value, out: Tensor | None = None) -> _Value:
+    def _binary(self, name: str, left: Value, right: Value, out: Tensor | None = None) -> Value:
         arrays = [value for value in (left, right) if isinstance(value, Tensor)]
         if not arrays:
-            assert isinstance(left, _Number)
-            return _Number("float", left.node)
+            assert isinstance(left, Number)
+            return Number("float", left.node)
         if name == "matmul":
             return self._matmul(arrays, out)
         shape = broadcast_shape(arrays)
         if shape is None or (out is not None and out.shape != shape):
             raise NotKnown
-        type_ = _promoted([left, right])
-        if name in _QUESTIONS_OF_TWO:
+        type_ = promoted_type([left, right])
+        if name in _COMPARISONS:
             type_ = "bool"
         elif name in _OF_TWO_FLOATS:
-            type_ = _as_float(type_)
+            type_ = float_type(type_)
         result = Tensor(shape, type_)
         return self._add(name, (left, right), out or result, float(result.elements))
 
@@ -413,12 +398,12 @@ class _Evaluation:
         self.operations.append(NumpyOperation("matmul", (left, right), work))
         return out or result
 
-    def _where(self, values: Sequence[_Value]) -> Tensor:
+    def _where(self, values: Sequence[Value]) -> Tensor:
         arrays = [value for value in values if isinstance(value, Tensor)]
         shape = broadcast_shape(arrays)
         if shape is None or not isinstance(values[0], Tensor):
             raise NotKnown
-        result = Tensor(shape, _promoted(values[1:]))
+        result = Tensor(shape, promoted_type(values[1:]))
         # Of both others together at least one element is read for each of the result.
         smaller = min((value.bytes or 0.0 for value in values[1:] if isinstance(value, Tensor)), default=0.0)
         moved = (_moved([values[0]], result) or 0.0) + (smaller if len(arrays) == 3 else 0.0)
@@ -427,7 +412,7 @@ class _Evaluation:
         )
         return result
 
-    def _reduce(self, name: str, data: _Value, node: ast.Call, args: Sequence[ast.expr]) -> _Value:
+    def _reduce(self, name: str, data: Value, node: ast.Call, args: Sequence[ast.expr]) -> Value:
         if not isinstance(data, Tensor) or len(args) > 1:
             raise NotKnown
         given = {keyword.arg: keyword.value for keyword in node.keywords}
@@ -453,7 +438,7 @@ class _Evaluation:
         )
         type_ = "int64" if name in _REDUCED_TO_INDEX else "bool" if name in _REDUCED_TO_BOOL else data.type
         if name in ("mean", "std", "var", "linalg.norm"):
-            type_ = _as_float(type_)
+            type_ = float_type(type_)
         elif name in ("sum", "prod") and type_ is not None and kind_of(type_) < 2:
             type_ = "int64"
         each = 3 if name in ("std", "var") else 2 if name == "linalg.norm" else 1
@@ -489,7 +474,7 @@ class _Evaluation:
         return result
 
 
-# ------------------------------------------------------------ small questions
+# ------------------------------------------------------------ helpers
 
 
 def _is_plain(target: ast.AST) -> bool:
@@ -499,7 +484,7 @@ def _is_plain(target: ast.AST) -> bool:
     return isinstance(target, (ast.Name, ast.Attribute))
 
 
-def _are_matrices(values: Sequence[_Value]) -> bool:
+def _are_matrices(values: Sequence[Value]) -> bool:
     """Return whether `dot` is the product of matrices and vectors: of more dimensions it takes each with each."""
     return all(isinstance(value, Tensor) and 1 <= len(value.shape) <= 2 for value in values)
 
@@ -508,10 +493,10 @@ def _is_size(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "size", "ndim")
 
 
-def _number_or_raise(value: _Value, node: ast.AST) -> _Number:
-    if not isinstance(value, _Number):
+def _number_or_raise(value: Value, node: ast.AST) -> Number:
+    if not isinstance(value, Number):
         raise NotKnown
-    return _Number(value.type, node)
+    return Number(value.type, node)
 
 
 def _dotted(node: ast.AST) -> str:
@@ -534,60 +519,3 @@ def _length(key: ast.Slice, size: int) -> int:
     if any(part is not None and number is None for part, number in zip(parts, numbers, strict=True)):
         raise NotKnown
     return len(range(*slice(*numbers).indices(size)))
-
-
-def _as_float(type_: str | None) -> str | None:
-    """Return the type of a quotient or an exponential."""
-    if type_ is None or kind_of(type_) >= 2:
-        return type_
-    if WIDTHS[type_] < 4:  # fp16 or fp32
-        raise NotKnown
-    return "fp64"
-
-
-def _promoted(values: Sequence[_Value]) -> str | None:
-    """Return the type of a result of NumPy (https://numpy.org/doc/stable/reference/arrays.promotion.html).
-
-    Raises NotKnown where versions of NumPy differ, and for pairs that are not known here.
-    """
-    arrays = [value.type for value in values if isinstance(value, Tensor) and value.shape]
-    scalars = [value.type for value in values if isinstance(value, Tensor) and not value.shape]
-    type_ = (arrays or scalars)[0] if arrays or scalars else None
-    if type_ is None:
-        raise NotKnown
-    for other in arrays[1:]:
-        if other is None:
-            raise NotKnown
-        type_ = _joined(type_, other)
-    for other in scalars if arrays else scalars[1:]:
-        if other is None or _joined(type_, other) != type_:
-            raise NotKnown
-    for value in values:
-        if isinstance(value, _Number):
-            kind = {"bool": 0, "int": 1, "float": 2}.get(value.type)
-            if kind is None:
-                raise NotKnown
-            if kind > kind_of(type_):
-                type_ = "fp64" if kind == 2 and type_ not in ("bool",) else "int64" if kind == 1 else "fp64"
-    return type_
-
-
-def _joined(first: str, second: str) -> str:
-    if first == second:
-        return first
-    kinds = kind_of(first), kind_of(second)
-    if max(kinds) > 2:
-        raise NotKnown
-    if kinds[0] == kinds[1]:
-        if "uint8" in (first, second):
-            other = second if first == "uint8" else first
-            return "int16" if other == "int8" else other
-        return max(first, second, key=WIDTHS.__getitem__)
-    low, high = sorted((first, second), key=kind_of)
-    if low == "bool" or kind_of(high) < 2:
-        return high
-    if high == "fp64" or WIDTHS[low] >= 4:
-        return "fp64"
-    if WIDTHS[low] == 1:
-        return high
-    return "fp32"

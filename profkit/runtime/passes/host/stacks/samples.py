@@ -80,7 +80,6 @@ STRETCH, STRETCH_SHARE = 0.01, 0.0025
 MOMENTS, MAX_MOMENTS = "PROFKIT_MOMENTS", 60_000
 LOOK_EARLY = 0.8  # of a pause: a sample that comes a little sooner looks, too
 MAX_THREADS = 64  # shown separately; a program may start one for each task
-MAX_RECURSIVE_CALLS = 20
 CERTAIN = ("sleep", "network", "child", "sync")  # kinds of waits
 WAITS = ("wait", "join", "_wait_for_tstate_lock")  # of the module threading, as its own code calls them
 MAX_WAITING_THREADS = 9  # threads whose reason for waiting is read
@@ -346,7 +345,7 @@ class StackSampler:
             if ran_now:
                 state.ran = self._samples
                 if looks:
-                    self._look_at(frame)
+                    self._tree.look_at_values(frame)
             if state.node == OURS or self._times.moment <= self.paused_until:
                 state.cpu = cpu
                 continue
@@ -447,33 +446,6 @@ class StackSampler:
                     self._turns[1] += ran
         computed = self._turns[0]
         self._given_often = self._given_often or self._soon > GIVEN * computed > GIVEN * ENOUGH
-
-    def _look_at(self, frame: FrameType | None) -> None:
-        """Note the variables of the innermost function of the program, and the arguments of the library's below it."""
-        innermost, grouping = frame, None
-        while frame is not None:
-            function = self._tree.known.get(id(frame.f_code))
-            if function is not None and function.groups:
-                grouping = frame
-            elif function is not None and function.values is not None and not function.users:
-                # re._compile mostly finds what it compiled before, and calls nothing then.
-                if frame is not innermost or function.code.co_name != "_compile":
-                    function.values.look_at_arguments(frame)
-            elif function is not None and function.values is not None:
-                function.values.look(frame)
-                if grouping is not None:
-                    function.values.look_at_groups(grouping, frame.f_lineno)
-                outer = frame.f_back
-                for _ in range(MAX_RECURSIVE_CALLS):  # of itself: a recursion has its arguments on the stack
-                    if outer is None or outer.f_code is not frame.f_code:
-                        break
-                    function.values.look(outer)
-                    outer = outer.f_back
-                caller = self._tree.known.get(id(outer.f_code)) if outer is not None else None
-                if outer is not None and caller is not None and caller.users and caller.values is not None:
-                    caller.values.look_from_below(outer)
-                return
-            frame = frame.f_back
 
     def _place(
         self,

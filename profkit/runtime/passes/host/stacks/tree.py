@@ -10,7 +10,7 @@ from .rows import line_at
 
 TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
 if TYPE_CHECKING:
-    from types import CodeType
+    from types import CodeType, FrameType
     from typing import Any
 
     from .rows import Row
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DEEP = 100  # frames of a stack that costs more than to look at it
 MAX_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MAX_FUNCTIONS = 20_000
+MAX_RECURSIVE_CALLS = 20  # of a function, whose arguments are looked at
 ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
 # numbers of frames: the import system, and what came after the bounds; REST is a node, too
 IMPORT, REST = 0, 1
@@ -118,6 +119,36 @@ class StackTree:
             self._places.append(place)
         function.lines[offset] = number
         return number
+
+    def look_at_values(self, frame: FrameType | None) -> None:
+        """Note the variables of the innermost function of the program, and the arguments of libraries that it calls.
+
+        `frame`: the innermost frame of a thread.
+        """
+        innermost, grouping = frame, None
+        while frame is not None:
+            function = self.known.get(id(frame.f_code))
+            if function is not None and function.groups:
+                grouping = frame
+            elif function is not None and function.values is not None and not function.users:
+                # re._compile mostly finds what it compiled before, and calls nothing then.
+                if frame is not innermost or function.code.co_name != "_compile":
+                    function.values.look_at_arguments(frame)
+            elif function is not None and function.values is not None:
+                function.values.look(frame)
+                if grouping is not None:
+                    function.values.look_at_groups(grouping, frame.f_lineno)
+                outer = frame.f_back
+                for _ in range(MAX_RECURSIVE_CALLS):  # of itself: a recursion has its arguments on the stack
+                    if outer is None or outer.f_code is not frame.f_code:
+                        break
+                    function.values.look(outer)
+                    outer = outer.f_back
+                caller = self.known.get(id(outer.f_code)) if outer is not None else None
+                if outer is not None and caller is not None and caller.users and caller.values is not None:
+                    caller.values.look_from_below(outer)
+                return
+            frame = frame.f_back
 
     def values_seen(self) -> list[list[object]]:
         """Return, by function, its looks, its number of different arguments (-1: unknown), and types of variables."""
