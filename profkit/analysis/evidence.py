@@ -388,6 +388,15 @@ def _kernel_time_share(trace: GpuTrace | None) -> float | None:
     return min(1.0, max(0.0, trace.busy - (trace.copying or 0.0)) / own)
 
 
+SIDE_BY_SIDE = 0.5  # of the time of the kernels of several streams
+
+
+def runs_side_by_side(trace: GpuTrace | None) -> bool:
+    """Return whether kernels of several streams mostly run at the same time: they fill the device together."""
+    order = trace.streams if trace is not None else None
+    return order is not None and order.overlap >= SIDE_BY_SIDE * order.seconds > 0
+
+
 def idle_share(run: RunEvidence) -> float | None:
     """Return the share of the time in which a device has no work; None if it is not known."""
     trace = run.trace

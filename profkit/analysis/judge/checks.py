@@ -27,7 +27,8 @@ class Condition:
     """A condition, which holds if every part that is given holds.
 
     `bound` is what limits the kernel, `busiest` its busiest unit, `limiter` what limits its theoretical occupancy,
-    `stall` what its warps wait for most, and `roof` the lower ceiling of the roofline.
+    `stall` what its warps wait for most, and `roof` the lower ceiling of the roofline. `side_by_side`: kernels of
+    several streams run at the same time.
     `test` is compared with `metric` (multiplied by `times` as a share, or divided by `over`); without a metric,
     with how busy the kernel's busiest unit is, in %.
     """
@@ -42,6 +43,7 @@ class Condition:
     limiter: Limiter | None = None
     stall: str | None = None
     roof: RooflineSide | Literal["unknown"] | None = None
+    side_by_side: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class TargetContext:
 
     `roof` is the lower ceiling of the roofline, `precision` the asked half-width of the interval in %, `hottest`
     the functions to judge, hottest first, `hottest_share` the share (0..1) of the first one (of the time where
-    `hottest_sampled`, else of what was simulated), `kernel` what limits the kernel that is judged.
+    `hottest_sampled`, else of what was simulated), `kernel` what limits the kernel that is judged, `side_by_side`
+    whether kernels of several streams run at the same time.
     """
 
     roof: RooflineSide | None = None
@@ -80,6 +83,7 @@ class TargetContext:
     hottest_share: float = 0.0
     hottest_sampled: bool = False
     kernel: KernelBottleneck | None = None
+    side_by_side: bool = False
 
 
 def is_met(value: float, operator: Operator, threshold: float) -> bool:
@@ -99,6 +103,7 @@ def evaluate_condition(
         _roof_holds(condition, context),
         _kernel_holds(condition, context.kernel),
         _limiter_or_stall_holds(condition, scope, readings),
+        context.side_by_side or not condition.side_by_side,
     ]
     looked_at = None
     if condition.metric is not None and False not in parts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from profkit.analysis.evidence import runs_side_by_side
 from profkit.analysis.judge.checks import TargetContext
 from profkit.analysis.judge.target import Target, threshold_of
 from profkit.analysis.judge.verdicts import verdict_on
@@ -68,6 +69,7 @@ def evaluate_kernel_targets(
     alone = counted_alone(
         document
     )  # some kernels miss the target, but it is not known how much of the time they take
+    together = runs_side_by_side(document.trace)
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
     for target in spoken:
@@ -85,7 +87,9 @@ def evaluate_kernel_targets(
             if reading is None:
                 reading = replace(uncounted, scope=kernel.scope)
                 reading = replace(reading, reason=Fact("not-in-report"), fix=None) if own else reading
-            verdict = verdict_on(target, reading, [*own, *around], TargetContext(kernel=kernel))
+            verdict = verdict_on(
+                target, reading, [*own, *around], TargetContext(kernel=kernel, side_by_side=together)
+            )
             owner = kernel_owner(kernel.scope.name or "")
             if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
                 reason = Fact.of("of-library", owner=owner_title(owner))

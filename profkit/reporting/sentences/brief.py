@@ -42,6 +42,7 @@ REASONS = SentenceTable(
         "instructions-not-inner-loop": "not in the inner loop",
         "dram-busiest-unit-memory-bandwidth": "see memory-bandwidth",
         "grid-not-what-limits": "not limited by the grid",
+        "fills-device-with-others": "runs beside others",
         "no-region-marked-few": "may be start-up",
         "too-short-tell": "too short to judge",
         "other-processes-gpu-without-have": "other programs used the GPU",

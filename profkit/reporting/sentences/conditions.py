@@ -157,6 +157,11 @@ def grid_not_what_limits(parts: Parts) -> str:
     return f"its grid does not limit it: {parts.first}"
 
 
+@SENTENCES.add("fills-device-with-others")
+def fills_device_with_others(parts: Parts) -> str:
+    return f"kernels of several streams run at the same time, and fill the device together: {parts.first}"
+
+
 @SENTENCES.add("no-region-marked-few")
 def no_region_marked_few(value: Quantity) -> str:
     return f"no region is marked, and {value} command buffers may be only start-up and first-use compilation"

@@ -16,6 +16,7 @@ from profkit.core.types import (
     PassResult,
     RunDocument,
     Scope,
+    StreamOrder,
     Verdict,
     VerdictWord,
 )
@@ -351,6 +352,71 @@ def test_resources_that_let_nearly_every_warp_in_are_not_advised_against() -> No
     verdict = on(values, "occupancy")
     assert verdict.verdict == "fail"
     assert [line for line in verdict.advice if "size of the blocks limits" in line] == []
+
+
+# Two kernels on an H200, of 1.3 and 3.9 waves, whose registers keep warps away.
+ISSUES: Values = {
+    "occupancy.achieved": 57.5, "occupancy.theoretical": 75.0, "occupancy.limit.registers": 6, "occupancy.limit.warps": 8,
+    "launch.waves": 1.33, "issue.active": 73.1, "pipe.alu.utilization": 47.1, "pipe.fp32.utilization": 41.6,
+    "pipe.fp64.utilization": 0.0, "tensor.utilization": 0.1, "bandwidth.l1.share": 57.9, "bandwidth.shared.share": 52.4,
+    "bandwidth.l2.share": 5.5, "bandwidth.dram.share": 0.4,
+}  # fmt: skip
+ADDS: Values = {
+    "occupancy.achieved": 23.8, "occupancy.theoretical": 25.0, "occupancy.limit.registers": 2, "occupancy.limit.warps": 8,
+    "launch.waves": 3.88, "issue.active": 81.2, "pipe.alu.utilization": 1.6, "pipe.fp32.utilization": 77.0,
+    "pipe.fp64.utilization": 0.0, "tensor.utilization": 0.0, "bandwidth.l1.share": 40.1, "bandwidth.shared.share": 30.6,
+    "bandwidth.l2.share": 7.2, "bandwidth.dram.share": 1.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        (ISSUES, N),
+        (ADDS, N),
+        ({**ISSUES, "issue.active": 40.0}, F),  # its warps wait: the target `latency` is missed, too
+        ({**ISSUES, "bandwidth.dram.share": 75.0}, F),  # more loads under way would fill DRAM
+        ({**ISSUES, "bandwidth.dram.share": 85.0}, N),
+    ],
+)
+def test_warps_are_not_missed_where_a_unit_is_as_busy_as_the_target_latency_asks(
+    values: Values, word: VerdictWord
+) -> None:
+    verdict = on(values, "occupancy")
+    assert verdict.verdict == word
+    assert ("more warps would not help" in spoken(verdict.reason)) == (word == N)
+    assert bool(verdict.advice) == (word == F)
+
+
+def small_kernel(active: float, *, overlap: float) -> RunDocument:
+    """16 blocks for 132 multiprocessors, in each of eight streams, whose kernels overlap for a share of their time."""
+    values: Values = {
+        "launch.blocks": 16, "launch.multiprocessors": 132, "launch.waves": 0.0152, "occupancy.achieved": 12.4,
+        "bandwidth.dram.share": 0.41, "bandwidth.l2.share": 0.3, "bandwidth.l1.share": 0.15, "issue.active": 4.2,
+        "pipe.fp32.utilization": 1.5, "pipe.fp64.utilization": 0.0, "tensor.utilization": 0.0,
+        "warp.execution_efficiency": active,
+    }  # fmt: skip
+    made = document({kernel("k", (16, 1, 1)): (1e-3, values)})
+    assert made.trace is not None
+    order = StreamOrder(8, 12.3, 1.54, 12.3 * overlap, 45_630, 0, 0, 16.0, "k", "", 0)
+    return judge_document(replace(made, trace=replace(made.trace, streams=order)), TARGETS)
+
+
+@pytest.mark.parametrize(("overlap", "word"), [(0.87, N), (0.0, F)])
+def test_a_grid_is_not_too_small_beside_those_of_other_streams(overlap: float, word: VerdictWord) -> None:
+    (verdict,) = [
+        v for v in small_kernel(100.0, overlap=overlap).verdicts if v.target == "grid-size" and v.scope == RUN
+    ]
+    assert verdict.verdict == word
+    assert ("several streams" in spoken(verdict.reason)) == (word == N)
+
+
+@pytest.mark.parametrize(("active", "word"), [(86.3, N), (40.0, F), (95.0, P)])
+def test_a_few_idle_lanes_are_not_what_a_nearly_empty_device_is_about(
+    active: float, word: VerdictWord
+) -> None:
+    verdicts = small_kernel(active, overlap=0.0).verdicts
+    assert words_of(verdicts, RUN)["warp-efficiency"] == word
 
 
 def test_a_trace_tells_how_to_have_its_kernels_counted() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from profkit.analysis.evidence import KernelEvidence, RunEvidence
+from profkit.analysis.evidence import KernelEvidence, RunEvidence, runs_side_by_side
 from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES, bounded_gain, insight_on
 from profkit.analysis.judge.rules.gpu.memory import (
     GLOBAL_ACCESSES,
@@ -337,7 +337,6 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
 
 MIN_LOST = 0.1  # of the time: the end of every kernel costs some
 MAX_WAVES = 8.0  # with more of them the last one is below 12 % of the time
-SIDE_BY_SIDE = 0.5  # of the time of the kernels of several streams
 SHORT = 1.5e-6  # s that a block works: what it costs by itself is a good part of that
 WAVES_OF_TINY = 20.0  # with fewer the first and the last one are much of the time
 LATE = 0.85  # of the warps that could run: with fewer, multiprocessors wait for their next block
@@ -355,8 +354,7 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
 
     Kernels of several streams that run side by side fill the device together.
     """
-    order = run.trace.streams if run.trace is not None else None
-    if order is not None and order.overlap >= SIDE_BY_SIDE * order.seconds:
+    if runs_side_by_side(run.trace):
         return
     for kernel in run.kernels:
         filled = filled_share(kernel.values)
