@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from profkit.analysis.kernel_names.forms import bare_name
-from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
+from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner, launched_owner, runs_own_functions
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.analysis.summaries.readings import surest_readings
@@ -101,6 +101,11 @@ class KernelEvidence:
             return self.place
         file, line = max(lines, key=lines.count)
         return replace(self.place, file=file, line=line, function=bare_name(self.row.scope.name or "?"))
+
+    @property
+    def own_functions(self) -> bool:
+        """Return whether it is made of functions of the program, whose source can be changed."""
+        return runs_own_functions(self.row.scope.name or "", self.owner)
 
     @property
     def bound(self) -> Bound:
@@ -369,7 +374,8 @@ def evidence_of(document: RunDocument) -> RunEvidence:
             instructions = tuple(
                 instruction for instruction in document.instructions if instruction.kernel == row.scope
             )
-            owner = kernel_owner(row.scope.name or "")
+            operation = main_operation(row.time) if row.time is not None else None
+            owner = launched_owner(row.scope.name or "", operation)
             kernels.append(KernelEvidence(row, owner, share, values, own, gpu, instructions))
     debug = document.facts.get("debug build", "").split("; ")
     return RunEvidence(

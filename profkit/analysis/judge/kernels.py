@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from profkit.analysis.evidence import runs_side_by_side
+from profkit.analysis.evidence import main_operation, runs_side_by_side
 from profkit.analysis.judge.checks import TargetContext
 from profkit.analysis.judge.target import Target, threshold_of
 from profkit.analysis.judge.verdicts import verdict_on
-from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
+from profkit.analysis.kernel_names.owner import (
+    OWN_CODE,
+    is_initialiser,
+    launched_owner,
+    owner_title,
+    runs_own_functions,
+)
 from profkit.analysis.summaries.gpu import NO_KERNEL
 from profkit.analysis.summaries.kernels import counted_alone
 from profkit.analysis.summaries.readings import absent_reading, best_reading
@@ -69,6 +75,8 @@ def evaluate_kernel_targets(
     alone = counted_alone(
         document
     )  # some kernels miss the target, but it is not known how much of the time they take
+    times = document.trace.kernels if document.trace is not None else ()
+    operations = {time.kernel.scope: main_operation(time) for time in times}
     together = runs_side_by_side(document.trace)
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
@@ -90,11 +98,15 @@ def evaluate_kernel_targets(
             verdict = verdict_on(
                 target, reading, [*own, *around], TargetContext(kernel=kernel, side_by_side=together)
             )
-            owner = kernel_owner(kernel.scope.name or "")
+            owner = launched_owner(kernel.scope.name or "", operations.get(kernel.scope))
             if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
                 reason = Fact.of("of-library", owner=owner_title(owner))
                 verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=())
-            elif verdict.advice and verdict.verdict == "fail" and owner not in (*OWN_CODE, "cub"):
+            elif (
+                verdict.advice
+                and verdict.verdict == "fail"
+                and not runs_own_functions(kernel.scope.name or "", owner)
+            ):
                 verdict = replace(verdict, advice=(CALL_IT,))
             if set_up:
                 verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=())

@@ -13,6 +13,8 @@ KernelOwner = Literal[
     "user",
     "cublas",
     "cudnn",
+    "cufft",
+    "cusparse",
     "cutlass",
     "flash-attention",
     "aten",
@@ -21,6 +23,7 @@ KernelOwner = Literal[
     "xla",
     "random",
     "cub",
+    "cupy",
 ]
 # With what people call them. In this order: a random initialiser of ATen is first of all that.
 _PATTERNS: tuple[tuple[KernelOwner, str, str], ...] = (
@@ -51,8 +54,17 @@ _PATTERNS: tuple[tuple[KernelOwner, str, str], ...] = (
         r"|cutlass_\d+_|gemv(NSP|2N|2T|x)?_?kernel|gemvx::|splitK_?reduce|magma_.?gemm|dot_kernel<|gemmk1_kernel"
         r"|gemmSN_",
     ),
+    (
+        "cufft",
+        "cuFFT",
+        r"cufft|\b(multi_)?(regular|vector|prime|bluestein|composite_2way|composite_4way)_fft(_factor)?(_r2c|_c2r)?<"
+        r"|\b[sdh]p(Radix|Vector|RealComplex)\w*::|(pack|unpack)(R2C|C2R)_kernel|[rR]eal_?[cC]omplex_(args_t|ST|st)\b"
+        r"|\bEPT<|loadstore_modifier_t",
+    ),
+    ("cusparse", "cuSPARSE", r"\bcusparse"),
     ("cutlass", "CUTLASS", r"cutlass::|cute::"),
     ("cub", "CUB or Thrust", r"\bcub::|\bthrust::"),
+    ("cupy", "CuPy", r"^cupyx?_\w"),
     (
         "aten",
         "PyTorch (ATen)",
@@ -64,12 +76,30 @@ _OWNERS = tuple((owner, re.compile(pattern)) for owner, _, pattern in _PATTERNS)
 OWN_CODE: tuple[KernelOwner, ...] = ("user", "inductor", "cutlass")  # made from the user's own source
 
 
+# What Thrust and CUB do by a function of the program for each element, whose accesses are the program's.
+_FOR_EACH = re.compile(r"for_each|parallel_?for|transform|tabulate|generate", re.IGNORECASE)
+
+
 @lru_cache(maxsize=1 << 12)  # a trace has few names and many launches
 def kernel_owner(name: str) -> KernelOwner:
     """Return whose kernel this is; `user` where the name is that of no library known here."""
     plain = name.strip()
     plain = plain.removeprefix("void ").removeprefix("static ")
     return next((owner for owner, pattern in _OWNERS if pattern.search(plain)), "user")
+
+
+def launched_owner(name: str, operation: str | None) -> KernelOwner:
+    """Return whose kernel this is, by its name and by the operation that launched it.
+
+    What an operation of PyTorch launches was written for it, whatever its name says.
+    """
+    owner = kernel_owner(name)
+    return "aten" if owner == "user" and (operation or "").startswith("aten::") else owner
+
+
+def runs_own_functions(name: str, owner: KernelOwner) -> bool:
+    """Return whether a kernel is made of functions of the program, be it by CUB or Thrust for each element."""
+    return owner in OWN_CODE or (owner == "cub" and _FOR_EACH.search(name) is not None)
 
 
 # Kernels that only choose or time others. XLA's autotuner holds the device back until all candidates are queued,

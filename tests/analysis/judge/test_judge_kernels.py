@@ -356,16 +356,17 @@ def test_resources_that_let_nearly_every_warp_in_are_not_advised_against() -> No
 
 # Two kernels on an H200, of 1.3 and 3.9 waves, whose registers keep warps away.
 ISSUES: Values = {
-    "occupancy.achieved": 57.5, "occupancy.theoretical": 75.0, "occupancy.limit.registers": 6, "occupancy.limit.warps": 8,
-    "launch.waves": 1.33, "issue.active": 73.1, "pipe.alu.utilization": 47.1, "pipe.fp32.utilization": 41.6,
-    "pipe.fp64.utilization": 0.0, "tensor.utilization": 0.1, "bandwidth.l1.share": 57.9, "bandwidth.shared.share": 52.4,
+    "occupancy.achieved": 57.5, "occupancy.theoretical": 75.0, "occupancy.limit.registers": 6,
+    "occupancy.limit.warps": 8, "launch.waves": 1.33, "issue.active": 73.1, "pipe.alu.utilization": 47.1,
+    "pipe.fp32.utilization": 41.6, "pipe.fp64.utilization": 0.0, "tensor.utilization": 0.1,
+    "bandwidth.l1.share": 57.9, "bandwidth.shared.share": 52.4,
     "bandwidth.l2.share": 5.5, "bandwidth.dram.share": 0.4,
 }  # fmt: skip
 ADDS: Values = {
-    "occupancy.achieved": 23.8, "occupancy.theoretical": 25.0, "occupancy.limit.registers": 2, "occupancy.limit.warps": 8,
-    "launch.waves": 3.88, "issue.active": 81.2, "pipe.alu.utilization": 1.6, "pipe.fp32.utilization": 77.0,
-    "pipe.fp64.utilization": 0.0, "tensor.utilization": 0.0, "bandwidth.l1.share": 40.1, "bandwidth.shared.share": 30.6,
-    "bandwidth.l2.share": 7.2, "bandwidth.dram.share": 1.5,
+    "occupancy.achieved": 23.8, "occupancy.theoretical": 25.0, "occupancy.limit.registers": 2,
+    "occupancy.limit.warps": 8, "launch.waves": 3.88, "issue.active": 81.2, "pipe.alu.utilization": 1.6,
+    "pipe.fp32.utilization": 77.0, "pipe.fp64.utilization": 0.0, "tensor.utilization": 0.0, "bandwidth.l1.share": 40.1,
+    "bandwidth.shared.share": 30.6, "bandwidth.l2.share": 7.2, "bandwidth.dram.share": 1.5,
 }  # fmt: skip
 
 

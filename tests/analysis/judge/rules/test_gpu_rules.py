@@ -141,6 +141,24 @@ HALVES_OF_SECTORS: Values = {
 }
 
 
+FEW_ADDRESSES: Values = {
+    **ONE_LOAD_AT_A_TIME,
+    "bandwidth.dram.share": 1.1,
+    "memory.throughput": 40.0,
+    "balance.l2": 48.0,
+    "l2.busiest_slice": 99.9,
+    "balance.multiprocessors": 99.6,
+}
+OF_CUFFT = (  # as nsys prints them, of CUDA 11 to 13
+    "void multi_bluestein_fft<(unsigned int)512, EPT<(unsigned int)8>, (unsigned int)8, (unsigned int)0>(T2 *)",
+    "void regular_fft_factor<(unsigned int)8, EPT<(unsigned int)8>, (unsigned int)128, (unsigned int)0>(T2 *)",
+    "void prime_fft_factor<(unsigned int)43, EPT<(unsigned int)2>, (unsigned int)8, (unsigned int)0>(T2 *)",
+    "void preprocess_kernel<float, unsigned int, (loadstore_modifier_t)2>(real_complex_args_t<T2>)",
+    "void kernel_wrapper<unsigned int, &unpackC2R_kernel_Odd_impl<unsigned int, float>>(RealComplex_st<T1>)",
+    "void spRadix0064B::kernel1Mem<unsigned int, float, (fftDirection_t)1>(kernel_arguments_t<unsigned int>)",
+)
+
+
 def test_double_precision_on_a_chip_that_is_slow_at_it_is_named() -> None:
     """NVIDIA's own sample: FP64 at 86 % and all else idle. The bound is what the next unit allows."""
     found = insights(SAMPLES["sobelDouble"])["slow-fp64"]
@@ -277,18 +295,84 @@ def test_a_product_in_fp32_may_use_the_tensor_cores_where_they_are_faster() -> N
         ),
         ("rms_norm_matrix_kernel(float *, float *, int)", "user"),
         ("sgemm_naive(float *, int)", "user"),
+        *((name, "cufft") for name in OF_CUFFT),
+        ("vector_fft(float *)", "user"),
+        ("cupy_multiply__complex64_float32_complex64", "cupy"),
+        ("void cusparse::csrmv_v3_kernel<std::integral_constant<bool, (bool)0>, int>(T2)", "cusparse"),
     ],
 )
 def test_whose_kernel_it_is_stands_in_its_name(name: str, owner: str) -> None:
     assert kernel_owner(name) == owner
 
 
-@pytest.mark.parametrize("name", ["ampere_sgemm_128x64_tn", "nvjet_sm90_hsh_256x128"])
-def test_a_kernel_of_a_library_is_not_told_how_it_is_to_be_written(name: str) -> None:
-    for values in (NAIVE_PRODUCT, ATOMIC_SUM, COLUMNS_IN_ROWS, ONE_LOAD_AT_A_TIME):
-        assert not {"no-reuse", "wasted-sectors", "waiting-warps", "register-spills"} & set(
-            insights(values, name)
-        )
+RADIX_SORT = (
+    "void cub::CUB_300001_900_NS::DeviceRadixSortOnesweepKernel<cub::Policy1000, (bool)0, unsigned int>(T2 *)"
+)
+FOR_EACH = (
+    "void cub::CUB_300001_900_NS::detail::for_each::static_kernel<cub::policy_500_t, long, Scale>(T2, T3)"
+)
+OF_NVIDIA = ToolRule(
+    kernel_documents.kernel("").scope, "SharedMemoryConflicts", "Conflicts", "They are.", 0.5, whole=True
+)
+# Rules that look at counters of a kernel, and speak of how it is written.
+HOW_WRITTEN = {
+    *(
+        "wasted-sectors",
+        "no-reuse",
+        "bank-conflicts",
+        "register-spills",
+        "small-blocks",
+        "waiting-warps",
+        "last-wave",
+    ),
+    *(
+        "serial-atomics",
+        "uneven-l2-slices",
+        "uneven-multiprocessors",
+        "lone-threads",
+        "divergent-warps",
+        "slow-fp64",
+    ),
+    *("indexed-constants", OF_NVIDIA.name),
+}
+WRITTEN_BADLY: tuple[tuple[Values, str], ...] = (
+    (NAIVE_PRODUCT, "no-reuse"),
+    (ATOMIC_SUM, "waiting-warps"),
+    (COLUMNS_IN_ROWS, "wasted-sectors"),
+    (ONE_LOAD_AT_A_TIME, "waiting-warps"),
+    (SAMPLES["transposeCoalesced"], "bank-conflicts"),
+    (SAMPLES["sobelDouble"], "slow-fp64"),
+    ({**FEW_ADDRESSES, "memory.atomics": 1e6}, "serial-atomics"),
+    ({**NAIVE_PRODUCT, "warp.execution_efficiency": 20.0}, "divergent-warps"),
+    ({**NAIVE_PRODUCT, "instructions": 100.0, "memory.spill.loads": 9.0}, "register-spills"),
+    ({**NAIVE_PRODUCT, "balance.multiprocessors": 40.0, "launch.waves": 4.0}, "uneven-multiprocessors"),
+    ({**NAIVE_PRODUCT, "launch.waves": 1.1}, "last-wave"),
+)
+
+
+def written(values: Values, name: str, operation: str | None) -> set[str]:
+    """What is said of how a kernel is written that an operation of PyTorch launched, or the program itself."""
+    one = kernel_documents.kernel(name)
+    document = replace(kernel_documents.document({one: (1e-3, values)}), gpus=(A4500,))
+    assert document.trace is not None
+    times = tuple(replace(time, operation=operation, operations=1) for time in document.trace.kernels)
+    trace, rules = replace(document.trace, kernels=times), (replace(OF_NVIDIA, kernel=one.scope),)
+    document = replace(document, trace=trace, rules=rules, kernels=classify_bottlenecks(document))
+    return HOW_WRITTEN & {insight.rule for insight in find_insights(document)}
+
+
+@pytest.mark.parametrize(("values", "rule"), WRITTEN_BADLY)
+def test_a_kernel_of_a_library_is_not_told_how_it_is_to_be_written(values: Values, rule: str) -> None:
+    assert written(values, "my_kernel(float *, int)", None) >= {rule, OF_NVIDIA.name}
+    libraries = ("ampere_sgemm_128x64_tn", "nvjet_sm90_hsh_256x128", "cudnn::winograd_nonfused<1>(float *)")
+    for name in (*libraries, *OF_CUFFT, RADIX_SORT, "cupy_multiply__complex64_float32_complex64"):
+        assert written(values, name, None) == set()
+    # A name that nobody knows is a library's, too, where an operation of PyTorch launched it.
+    assert written(values, "my_kernel(float *, int)", "aten::linalg_eigh [512,512]") == set()
+
+
+def test_a_function_of_the_program_that_thrust_calls_for_each_element_is_the_programs() -> None:
+    assert "wasted-sectors" in written(COLUMNS_IN_ROWS, FOR_EACH, None)
 
 
 def test_no_gain_is_larger_than_the_kernels_own_time_and_the_largest_stands_first() -> None:
@@ -402,16 +486,6 @@ def test_a_report_without_kernels_has_no_insight() -> None:
 
 
 # A histogram over 16 addresses on an H200: the busiest slice of L2 never rests, the average one works half the time.
-FEW_ADDRESSES: Values = {
-    **ONE_LOAD_AT_A_TIME,
-    "bandwidth.dram.share": 1.1,
-    "memory.throughput": 40.0,
-    "balance.l2": 48.0,
-    "l2.busiest_slice": 99.9,
-    "balance.multiprocessors": 99.6,
-}
-
-
 def test_atomics_on_few_addresses_are_no_want_of_loads_under_way() -> None:
     found = insights({**FEW_ADDRESSES, "memory.atomics": 2_097_152.0})
     assert "waiting-warps" not in found

@@ -46,7 +46,8 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
     """
     for kernel in run.kernels:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
-        if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
+        own = kernel.own_functions and kernel.owner != "cutlass"
+        if not (kernel.bound == "latency" or unsaturated) or not own:
             continue
         waits = {name: kernel.stall_share(name) for name, stall in stalls().items() if stall.title}
         reason = max(waits, key=lambda name: waits[name])

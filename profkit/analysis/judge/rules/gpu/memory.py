@@ -9,7 +9,6 @@ from typing import Literal
 from profkit.analysis.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.judge.rule import MEMORY_UNITS, bounded_gain, insight_on
 from profkit.analysis.judge.words import words
-from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import SATURATED
 from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import Insight
@@ -44,7 +43,7 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
     """
     for kernel in run.kernels:
         used = kernel.values.get("memory.coalescing")
-        if used is None or used > 100 - WASTED or kernel.owner not in (*OWN_CODE, "cub"):
+        if used is None or used > 100 - WASTED or not kernel.own_functions:
             continue
         level = _limiting_level(kernel)
         if level is None:
@@ -198,7 +197,7 @@ def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
     """Find shared memory accesses that collide, in a kernel that shared memory limits or that waits for it."""
     for kernel in run.kernels:
         share = kernel.values.get("shared.bank_conflicts.share", 0.0)
-        if share < 10 or kernel.owner not in ("user", "inductor", "cub"):
+        if share < 10 or kernel.owner not in ("user", "inductor"):
             continue
         waiting = kernel.stall_share("short_scoreboard", "mio_throttle")
         limiting = kernel.bound in ("shared", "l1")
