@@ -210,7 +210,8 @@ class PythonPass(Pass):
     least, most = 1, 100_000  # iterations
     fixed = 0.4  # wall seconds beside the program's own: the instrument's start, and reading what it left
     longest = 60.0  # seconds, for the sake of the least
-    # Wall seconds after which the instrument stops while the program goes on: so many normal runs, and some seconds.
+    # Wall seconds after which the instrument stops: so many normal runs, and some seconds. A program that marks nothing
+    # ends with it, unless its lines are still counted.
     cap: tuple[float, float] | None = (1.5, 0.5)
 
     def one_step(
@@ -236,6 +237,8 @@ class PythonPass(Pass):
             longest = self.cap[0] * state.plain_seconds + self.cap[1]
             if state.marked:  # its region may come late: the window holds all of the program
                 longest = max(longest, 2 * cost * state.plain_seconds)
+            else:
+                cost = min(cost, longest / state.plain_seconds)
         if state.benchmark and state.start_seconds is not None:
             seconds = cost * (state.start_seconds + self.seconds)
             cost = plain_runs(seconds, state)
@@ -243,13 +246,16 @@ class PythonPass(Pass):
                 longest = max(longest, 2 * seconds)
         directive = replace(
             self.directive(self.name, iterations=iterations, seconds=self.seconds, longest=longest),
+            stops_program=longest is not None and not state.marked,
             lines=lines,
         )
         step = Step(self.name, tuple(argv), (f"artifacts/{self.file}",), env=env or {}, directive=directive)
         return self.planned((step,), cost=cost + plain_runs(self.fixed, state))
 
 
-CALLS_COST = 1.5  # of Python code under cProfile, as a multiple of a plain run, until its window ends
+# Of Python code under cProfile, as a multiple of a plain run: 1.5 to 5 (docs/measurements.md). Its window ends most of
+# them before.
+CALLS_COST = 2.0
 
 
 class CallsPass(PythonPass):
@@ -261,13 +267,11 @@ class CallsPass(PythonPass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """Plan one step with cProfile in the workload's Python."""
         argv, reason = host_command(self.context.workload.command, "cprofile", self.folder / self.file)
-        plans = self.one_step(state, argv, reason, CALLS_COST, lines=state.lines)
-        if state.marked or not plans[0].steps:
-            return plans
-        # Compiled code is not slowed down, nor what other processes do while the main thread waits for them.
-        python = state.main_share * (state.python_share if state.python_share is not None else 1.0)
-        cost = 1.0 + (CALLS_COST - 1.0) * python
-        return [replace(plans[0], cost=cost + plain_runs(self.fixed, state))]
+        # Compiled code is not slowed down, nor what other processes do while the main thread waits for them. For a
+        # marked region it is not known: half of it is taken to be Python's.
+        share = state.python_share if state.python_share is not None else 1.0
+        python = 0.5 if state.marked else state.main_share * share
+        return self.one_step(state, argv, reason, 1.0 + (CALLS_COST - 1.0) * python, lines=state.lines)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Read functions and their callers."""

@@ -332,6 +332,7 @@ class Directive:
     precision: float = 0.01
     budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
     longest: float | None = None  # wall seconds after which an instrument of Python's own stops
+    stops_program: bool = False  # then, where nothing of it is looked at any more
     delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
     entries: tuple[int, int] | None = None  # of regions that the switch leaves out, and then runs in
     ends: bool = False  # after these entries: what would follow is not looked at, and takes minutes

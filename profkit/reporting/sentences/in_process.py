@@ -114,10 +114,7 @@ def kernels_of_first_call(count: float) -> str:
 
 @SENTENCES.add("ended-early")
 def ended_early(name: str, seconds: float) -> str:
-    return (
-        f"{name} stopped after {seconds:.0f} s of a longer run, which continued without it: these "
-        "numbers do not include the rest"
-    )
+    return f"{name} stopped after {seconds:.0f} s of a longer run: these numbers do not include the rest"
 
 
 @SENTENCES.add("threads-not-profiled")

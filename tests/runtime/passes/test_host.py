@@ -279,6 +279,46 @@ def test_the_beginning_is_seen_and_that_is_said_while_the_program_runs_to_its_en
     assert (found.peak > LAST) == (longest is None)  # the last block is not seen where it stopped before
 
 
+COUNTED_TO_THE_END = """
+import time
+def late():
+    return 1
+total = 0
+end = time.perf_counter() + 1.2
+while time.perf_counter() < end:
+    time.sleep(0.05)
+    total += late()
+print("the program's own end")
+"""
+
+
+@pytest.mark.parametrize("kind", ["cprofile", "tracemalloc"])
+def test_a_program_of_which_nothing_more_is_looked_at_ends_with_its_instrument(
+    tmp_path: Path, kind: str
+) -> None:
+    code = "import time\nprint('begun')\nwhile True:\n    time.sleep(0.01)\n"  # it would not end by itself
+    out = tmp_path / "out.prof"
+    argv = [sys.executable, str(HOST_PROGRAM), kind, str(out), "--", "-c", code]
+    env = {**os.environ, "PROFKIT_DIRECTIVE": json.dumps({"longest": 0.3, "stops_program": True})}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("begun\n", "")
+    notes = read_pass_notes(tmp_path / "out.json") if kind == "cprofile" else read_tracemalloc(out).notes
+    assert any("of a longer run" in note for note in spoken_lines(notes))
+
+
+def test_a_program_whose_lines_are_counted_goes_on_to_its_end(tmp_path: Path) -> None:
+    file = tmp_path / script(tmp_path, COUNTED_TO_THE_END)
+    line = COUNTED_TO_THE_END.splitlines().index("    total += late()") + 1
+    wanted = {"file": str(file), "line": line, "function": "<module>", "loop": False, "each": False, "names": []}
+    argv = [sys.executable, str(HOST_PROGRAM), "cprofile", str(tmp_path / "p.prof"), "--", str(file)]
+    given = json.dumps({"longest": 0.3, "stops_program": True, "lines": [wanted]})
+    env = {**os.environ, "PROFKIT_DIRECTIVE": given}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("the program's own end\n", "")
+    (row,) = json.loads((tmp_path / "p.lines.json").read_text())["rows"]
+    assert row[3] > 15  # beyond the 6 of the first 0.3 s
+
+
 def test_tracemalloc_stops_also_while_the_main_thread_waits_for_another_one(tmp_path: Path) -> None:
     """That thread waits for the end of the tracing, which in the main thread would come after its own."""
     code = (

@@ -55,6 +55,11 @@ class AllocationTracer:
         self._raises = RaiseCounter()
         self._lock = _thread.RLock()  # else another thread could end the tracing within a snapshot
 
+    @property
+    def goes_on(self) -> bool:
+        """Return whether a region was entered, whose record is written at the program's end."""
+        return self._entries > 0
+
     def start(self) -> None:
         """Begin to trace, before the program's imports."""
         self._begin = time.perf_counter()

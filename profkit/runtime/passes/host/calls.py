@@ -59,6 +59,11 @@ class CallProfiler:
         self._lines = LineCounter(directive("lines") or [], self._raises.start)
         self._pid = os.getpid()
 
+    @property
+    def goes_on(self) -> bool:
+        """Return whether lines are still counted, or a region may be entered again: that leaves its own record."""
+        return self._lines.is_counting or self._entered
+
     def start(self) -> None:
         """Profile from here; the imports come next."""
         threading.setprofile(self._begin_thread)
@@ -110,7 +115,7 @@ class CallProfiler:
         self._raises.stop()
         (self._region if self._inside else self._setup).disable()
         growth = self._growth.rows() if not self._entered else []
-        if early is not None:  # the program goes on, and what is counted of all of it costs little
+        if early is not None and self._lines.is_counting:  # of the rest of the program too: it costs little
             atexit.register(self._write_lines)
         else:
             self._write_lines()

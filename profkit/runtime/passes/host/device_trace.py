@@ -46,7 +46,7 @@ DOMAIN = "profkit"
 class TorchTracer:
     """The switch of a trace by torch. `reason` says what went wrong."""
 
-    any_thread = False
+    any_thread = goes_on = False
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -193,7 +193,7 @@ class JaxTracer:
     launch failed (JAX 0.11, H200), and Python cannot end while a thread is in XLA.
     """
 
-    any_thread = False
+    any_thread = goes_on = False
 
     def __init__(self, out: str) -> None:
         self._out = out

@@ -200,6 +200,11 @@ class LineCounter:
         else:  # the program's own tracing took its place: what came then was not seen
             self._ended = self._ended or ELSEWHERE
 
+    @property
+    def is_counting(self) -> bool:
+        """Return whether any line may still be counted."""
+        return self._on
+
     def enter(self) -> None:
         """Begin a region; lines that ran before the first one do not count."""
         self.entries += 1

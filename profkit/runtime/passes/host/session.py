@@ -34,6 +34,7 @@ class Instrument(Protocol):
     """What a pass of this folder is: also the switch that `profkit.region` calls."""
 
     any_thread: bool  # it can be stopped by a thread beside that of the program
+    goes_on: bool  # after an early `finish` it still looks at what comes
 
     def start(self) -> None:
         """Measure from here; the workload's imports come next."""
@@ -54,11 +55,19 @@ class HostSession:
     """Sees to it that `instrument.finish` runs once, in the first process only, also on SIGTERM.
 
     `longest`: wall seconds after which the instrument stops while the program goes on; None: at the program's end.
+    `stops_program`: the program is ended then, too, unless the instrument still looks at something.
     """
 
-    def __init__(self, instrument: Instrument, words: list[str], longest: float | None = None) -> None:
+    def __init__(
+        self,
+        instrument: Instrument,
+        words: list[str],
+        longest: float | None = None,
+        *,
+        stops_program: bool = False,
+    ) -> None:
         self._instrument, self._words = instrument, words
-        self._longest = longest
+        self._longest, self._stops_program = longest, stops_program
         self._ctypes: Any = importlib.import_module("ctypes") if longest is not None else None
         self._pid = os.getpid()
         self._state = "running"
@@ -112,6 +121,8 @@ class HostSession:
         self._state = "finished"
         if self._ended_by is not None:
             self._die(self._ended_by)
+        if early is not None and self._stops_program and not self._instrument.goes_on:
+            _end_process()
 
     def _forget(self) -> None:
         self._instrument.forget()
@@ -132,6 +143,14 @@ class HostSession:
         with contextlib.suppress(ValueError):  # not the main thread, which comes here by this signal
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+def _end_process() -> None:
+    """End the program at once, as one that ended well; its children are ended by who started it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # closed, or the program is writing to it just now
+            stream.flush()
+    os._exit(0)
 
 
 def write_atomically(path: str, data: bytes) -> None:
@@ -232,7 +251,7 @@ def prepare(arguments: list[str]) -> HostSession:
         os.path.abspath(out)
     )
     sys.modules[str(__package__)].switch = instrument  # type: ignore[attr-defined]
-    return HostSession(instrument, words, _longest())
+    return HostSession(instrument, words, _longest(), stops_program=directive("stops_program") is True)
 
 
 def directive(name: str) -> Any:

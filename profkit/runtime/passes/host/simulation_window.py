@@ -20,7 +20,7 @@ START_INSTRUMENTATION = 0x43540004  # callgrind.h; it is global, so any thread m
 class SimulationWindow:
     """An instrument of no output of its own: callgrind writes the report."""
 
-    any_thread = writes = False
+    any_thread = writes = goes_on = False
 
     def __init__(self, out: str) -> None:  # noqa: ARG002
         """Ignore `out`, which all hosts take."""
