@@ -145,7 +145,9 @@ def test_a_program_ends_with_the_window_of_an_instrument_where_it_marks_no_regio
         (planned,) = made.plan(unmarked)
         directive = planned.steps[0].directive
         assert directive.stops_program
-        assert planned.cost * 4.0 == pytest.approx(directive.longest + made.fixed)  # both are slower than that
+        assert planned.cost * 4.0 == pytest.approx(
+            directive.longest + made.fixed
+        )  # both are slower than that
         (marked,) = made.plan(replace(unmarked, marked=True))
         assert not marked.steps[0].directive.stops_program
     (whole,) = CallsPass(replace(context, depth="full")).plan(unmarked)

@@ -182,8 +182,14 @@ def _stores(node: ast.AST) -> list[str]:
     ]
 
 
+_OF_LISTS = frozenset({"array", "asarray", "tensor", "as_tensor", "DataFrame"})
+
+
 def makes_batch_of_one(argument: ast.AST) -> bool:
-    """Whether an argument is a batch of one item: `[row]`, `row[None]`, `row.unsqueeze(0)`, `row.reshape(1, -1)`."""
+    """Whether an argument is a batch of one item: `[row]`, `row[None]`, `row.unsqueeze(0)`, `row.reshape(1, -1)`.
+
+    Also what makes an array, a tensor or a table of such a list: `numpy.array([row])`.
+    """
     if isinstance(argument, ast.List):
         return len(argument.elts) == 1 and not isinstance(argument.elts[0], ast.Starred)
     if isinstance(argument, ast.Subscript):
@@ -194,6 +200,8 @@ def makes_batch_of_one(argument: ast.AST) -> bool:
         return False
     numbers = [number.value if isinstance(number, ast.Constant) else None for number in argument.args]
     method = argument.func.attr
+    if method in _OF_LISTS and len(argument.args) == 1:
+        return isinstance(argument.args[0], ast.List) and makes_batch_of_one(argument.args[0])
     return (method == "unsqueeze" and numbers == [0]) or (
         method in ("reshape", "view") and len(numbers) > 1 and numbers[0] == 1
     )

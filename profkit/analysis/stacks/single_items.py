@@ -13,22 +13,92 @@ from profkit.core.types import Construct
 def single_items_at(
     line: int, around: Sequence[ast.AST], statement: Sequence[ast.AST], name_of: Callable[[ast.AST], str]
 ) -> Iterator[Construct]:
-    """Yield what the line calls with a batch of a single item of the loop, independent of other items."""
+    """Yield what the line calls with a batch of a single item of the loop, independent of other items.
+
+    The batch may have a name, and be made of an object that changes with each item, where no result of the call reaches
+    that object: then all batches can be made before the first call.
+    """
     loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
     known = names_of_item(loops[-1], line)
     for node in statement if known else ():
         if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
             continue
         given = node.args[0]
-        one_item = makes_batch_of_one(given)
+        made = _value_of(given, loops[-1])
+        one_item = makes_batch_of_one(made)
         if not one_item and not isinstance(given, ast.Name):
             continue
-        loads = {part.id for part in ast.walk(given) if isinstance(part, ast.Name)}
-        # what is an attribute may change with each item
-        held = "self" in loads
+        loads = _names(given)
+        # What a batch that the line does not make itself is made of is not known here.
+        held = not one_item and "self" in loads
         bound = bound_names(loops[-1]) - known
-        if loads & known and not loads & bound and not held and (name := name_of(node.func)):
+        if held or not loads & known or loads & bound:
+            continue
+        changes = any(_reaches(node, loops[-1], owner) for owner in _owners(made, name_of) - known)
+        if not changes and (name := name_of(node.func)):
             yield Construct("of-one" if one_item else "of-item", name)
+
+
+def _names(*nodes: ast.AST) -> set[str]:
+    return {part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _owners(made: ast.AST, name_of: Callable[[ast.AST], str]) -> set[str]:
+    """Return the names of objects in an expression, without the functions and modules that it calls."""
+    called = {
+        name
+        for node in ast.walk(made)
+        if isinstance(node, ast.Call) and not name_of(node.func).startswith(".")
+        for name in _names(node.func)
+    }
+    return _names(made) - called
+
+
+def _value_of(given: ast.AST, loop: ast.AST) -> ast.AST:
+    """Return what a name is bound to by the only assignment to it in a loop; anything else as it is."""
+    bound = [
+        node.value
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Assign)
+        and isinstance(given, ast.Name)
+        and any(given.id in _names(target) for target in node.targets)
+    ]
+    return bound[0] if len(bound) == 1 else given
+
+
+def _reaches(call: ast.Call, loop: ast.AST, owner: str) -> bool:
+    """Return whether what a call in a loop gives, or what is done because of it, may change an object.
+
+    Names that are assigned from it count as well. An object is changed where its attributes are stored into, or where
+    a method of it, or of what it holds, is called or given to.
+    """
+    results: set[str] = set()
+    before = -1
+    while len(results) > before:
+        before = len(results)
+        for node in ast.walk(loop):
+            depends = isinstance(node, (ast.Assign, ast.AugAssign)) and _depends(node.value, call, results)
+            if depends and isinstance(node, ast.Assign):
+                results |= _names(*node.targets)
+            elif depends and isinstance(node, ast.AugAssign):
+                results |= _names(node.target)
+    if owner in results:
+        return True
+    blocks = [node for node in ast.walk(loop) if isinstance(node, (ast.If, ast.While))]
+    inside = [
+        part for node in blocks if _depends(node.test, call, results) for part in node.body + node.orelse
+    ]
+    conditional = {part for statement in inside for part in ast.walk(statement)}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and node is not call and owner in _names(node):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if node in conditional or any(_depends(part, call, results) for part in given):
+                return True
+    return any(owner in _names(part) for part in conditional if isinstance(part, (ast.Assign, ast.AugAssign)))
+
+
+def _depends(node: ast.AST, call: ast.Call, results: set[str]) -> bool:
+    return any(part is call or (isinstance(part, ast.Name) and part.id in results) for part in ast.walk(node))
 
 
 def single_arguments_at(

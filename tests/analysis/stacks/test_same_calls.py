@@ -155,3 +155,41 @@ def test_a_mask_that_a_loop_makes_by_name_is_followed_to_what_it_chooses(
     assert [name for name, _ in found(text, "# made", "kept-mask")] == made
     assert [name for name, _ in found(text, "# used", "kept-mask")] == used
     assert {how for _, how in found(text, "# made", "kept-mask")} <= {"3 label"}
+
+
+SCORE = """import numpy as np
+class Scorer:
+    def replay(self, stream):
+        for payment in stream:
+            row = {row}
+            score = self.model.predict_proba({given})[0]  # here
+            {use}
+"""
+ROW = "np.array([self.store.features(payment)])"
+
+
+@pytest.mark.parametrize(
+    ("row", "given", "use", "said"),
+    [
+        (ROW, "row", "alerts.append((payment, score))", True),
+        ("payment.values", "[row]", "alerts.append(score)", True),
+        (ROW, "row", "if score > 0.5:\n                alerts.append(payment)", True),
+        (ROW, "row", "alerts.append(np.append(row, score))", True),
+        # the next batch may hold what this call gave
+        (ROW, "row", "self.store.add(score)", False),
+        (ROW, "row", "if score > 0.5:\n                self.store.block(payment)", False),
+        (ROW, "row", "best = max(best, score); self.last = best", False),
+        ("np.array([seen[-1], payment])", "row", "seen.append(score)", False),
+        (
+            "np.array(self.store.features(payment))",
+            "row",
+            "alerts.append(score)",
+            False,
+        ),  # of how many is not known
+    ],
+)
+def test_a_batch_of_one_is_told_where_no_result_reaches_the_next_batch(
+    row: str, given: str, use: str, said: bool
+) -> None:
+    found_here = found(SCORE.format(row=row, given=given, use=use), "# here", "of-one")
+    assert bool(found_here) == said

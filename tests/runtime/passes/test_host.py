@@ -309,7 +309,14 @@ def test_a_program_of_which_nothing_more_is_looked_at_ends_with_its_instrument(
 def test_a_program_whose_lines_are_counted_goes_on_to_its_end(tmp_path: Path) -> None:
     file = tmp_path / script(tmp_path, COUNTED_TO_THE_END)
     line = COUNTED_TO_THE_END.splitlines().index("    total += late()") + 1
-    wanted = {"file": str(file), "line": line, "function": "<module>", "loop": False, "each": False, "names": []}
+    wanted = {
+        "file": str(file),
+        "line": line,
+        "function": "<module>",
+        "loop": False,
+        "each": False,
+        "names": [],
+    }
     argv = [sys.executable, str(HOST_PROGRAM), "cprofile", str(tmp_path / "p.prof"), "--", str(file)]
     given = json.dumps({"longest": 0.3, "stops_program": True, "lines": [wanted]})
     env = {**os.environ, "PROFKIT_DIRECTIVE": given}
