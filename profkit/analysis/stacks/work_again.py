@@ -25,6 +25,7 @@ _TESTS_ALL = frozenset(
 _TEST_METHODS = frozenset({"any", "sum", "argmax", "nonzero", "argmin"})
 _ABSOLUTE = frozenset({"numpy.abs", "numpy.absolute", "numpy.fabs", "abs"})
 _REDUCES = frozenset({"mean", "sum", "std", "var", "min", "max", "median"})
+_JOINS = frozenset({"torch.cat", "torch.concat", "torch.concatenate", "torch.hstack"})
 NESTED = 3  # loops of a product of matrices
 
 
@@ -35,6 +36,8 @@ def work_again_at(
     function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
     loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
     yield from _kept_masks(statement, function, loops)
+    if loops and isinstance(loops[-1], LOOPS):
+        yield from _given_grown(statement, loops[-1], name_of)
     for node in statement:
         if isinstance(node, ast.Subscript) and (kept := _few_of_sorted(node, name_of)):
             yield Construct("few-of-sorted", kept[0], kept[1])
@@ -84,6 +87,29 @@ def _kept_masks(
                 chosen = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
                 if chosen and isinstance(node, ast.Subscript) and dotted(node.slice) == mask:
                     yield Construct("kept-mask", dotted(node.value), how)
+
+
+def _given_grown(
+    statement: Sequence[ast.AST], loop: ast.AST, name_of: Callable[[ast.AST], str]
+) -> Iterator[Construct]:
+    """Yield a call that is given all of what its loop joins more to each time: `tokens = torch.cat([tokens, new])`."""
+    grown = {
+        dotted(node.targets[0])
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.value, ast.Call)
+        and name_of(node.value.func) in _JOINS
+        and node.value.args
+        and isinstance(parts := node.value.args[0], (ast.List, ast.Tuple))
+        and dotted(node.targets[0]) in {dotted(part) for part in parts.elts}
+    }
+    for node in statement:
+        joins = isinstance(node, ast.Call) and name_of(node.func) in _JOINS
+        for given in node.args if isinstance(node, ast.Call) and not joins else ():
+            name = dotted(given)
+            if name and name in grown and isinstance(node, ast.Call):
+                yield Construct("given-grown", name_of(node.func).rpartition(".")[2], name)
 
 
 def _few_of_sorted(node: ast.Subscript, name_of: Callable[[ast.AST], str]) -> tuple[str, str] | None:

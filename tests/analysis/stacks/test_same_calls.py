@@ -193,3 +193,20 @@ def test_a_batch_of_one_is_told_where_no_result_reaches_the_next_batch(
 ) -> None:
     found_here = found(SCORE.format(row=row, given=given, use=use), "# here", "of-one")
     assert bool(found_here) == said
+
+
+@pytest.mark.parametrize(
+    ("grows", "given", "said"),
+    [
+        ("tune = torch.cat([tune, note], dim=1)", "tune", [("model", "tune")]),
+        ("tune = torch.cat((tune, note), dim=1)", "tune[:, -1:]", []),  # the new one alone
+        ("tune = torch.cat([tune[:, 1:], note], dim=1)", "tune", []),  # a window, as long each time
+        ("tune = note", "tune", []),
+        ("other = torch.cat([tune, note], dim=1)", "tune", []),
+    ],
+)
+def test_a_call_that_is_given_all_that_its_loop_joins_is_told(
+    grows: str, given: str, said: list[tuple[str, str]]
+) -> None:
+    text = f"import torch\nfor _ in range(n):\n    note = pick(model({given}))  # here\n    {grows}\n"
+    assert found(text, "# here", "given-grown") == said

@@ -241,7 +241,7 @@ OF_CALLS = (
     spot_chains.dropped_messages,
     spot_values.linear_search,
     spot_values.repeated_sort,
-    growth.growing_work,
+    *growth.OF_CALLS,
     *again.OF_CALLS,
     *same.OF_CALLS,
     *spot_functions.OF_CALLS,

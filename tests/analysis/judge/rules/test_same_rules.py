@@ -6,10 +6,21 @@ from dataclasses import replace
 
 import pytest
 
+from profkit.analysis.judge.rules.work.growth import regrown_input
 from profkit.analysis.judge.rules.work.passes import masks_by_name
 from profkit.analysis.judge.rules.work.same import member_again
 from profkit.analysis.stacks.source import line_code
-from profkit.core.types import Beneath, CodeLine, CodeSpot, Insight, LineCount, Place, Variable
+from profkit.core.types import (
+    Beneath,
+    CodeLine,
+    CodeSpot,
+    Insight,
+    LineCount,
+    Place,
+    SampledLoop,
+    SampledTime,
+    Variable,
+)
 from tests import documents
 
 WORK = "/app/climate.py"
@@ -121,14 +132,15 @@ MEASURE = """def measure(image, labels):
 """
 
 
-@pytest.mark.parametrize(("times", "calls", "said"), [(2200, 1, [3, 4]), (2200, 100, []), (None, 1, [])])
+@pytest.mark.parametrize(("times", "calls", "said"), [(2200, 1, [4]), (2200, 100, []), (None, 1, [])])
 def test_masks_by_name_are_told_where_one_loop_makes_many(
     times: int | None, calls: int, said: list[int]
 ) -> None:
     held = {name: Variable("numpy.ndarray", 1_000_000) for name in ("image", "labels")}
     spots = [
         CodeSpot(
-            0.4, 1.6, "python", Place(function="measure", file=WORK, line=line), code=line_code(MEASURE, line),
+            line / 10, line / 2, "python", Place(function="measure", file=WORK, line=line),
+            code=line_code(MEASURE, line),
             calls=calls, variables=held,
         )
         for line in (3, 4)
@@ -139,3 +151,32 @@ def test_masks_by_name_are_told_where_one_loop_makes_many(
     assert [(insight.rule, insight.where.line) for insight in found] == [
         ("mask-for-each", line) for line in said
     ]
+
+
+COMPOSE = """import torch
+def compose(model, tune):
+    for _ in range(240):
+        logits, _ = model(tune)
+        tune = torch.cat([tune, pick(logits)], dim=1)
+"""
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_model_that_gets_a_growing_sequence_is_told_where_its_iterations_grow(grows: bool) -> None:
+    place = Place(function="compose", file=WORK, line=4)
+    under = Beneath("_wrapped_call_impl", "torch", calls=240, public="Module")
+    spot = CodeSpot(0.8, 8.0, "library", place, under, line_code(COMPOSE, 4))
+    loop = SampledLoop(WORK, 3, "compose", 4, 5, 0.8, 8.0)
+    parts = tuple(float(n) for n in range(1, 9)) if grows else (1.0,) * 8
+    document = replace(
+        documents.empty(),
+        hot_spots=(spot,),
+        sampled=(SampledTime(10.0, 10.0, loops=(loop,)),),
+        line_counts=(LineCount(WORK, 4, "compose", 240, parts=parts),),
+    )
+    found = regrown_input(document, spot)
+    assert (found is not None) == grows
+    if found is not None:
+        assert found.title == "The model gets all of tune again in each iteration, although one item is new"
+        assert found.gain is not None
+        assert found.gain.at_most == pytest.approx(0.8 * (1 - 2 / 9))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from profkit.analysis.account.iteration import growth_of, repetitions
 from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.rules.spots import Find, count_text, say
 from profkit.analysis.judge.words import words
@@ -56,6 +57,33 @@ def growing_work(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
+def regrown_input(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a model of torch that gets the whole of a sequence in each iteration that adds an item to it.
+
+    That the iterations take longer and longer is measured: where a call takes as long for all as for the last item,
+    there is nothing to win.
+    """
+    given = spot.code.find("given-grown") if spot.code is not None else ()
+    module = (
+        spot.under is not None and spot.under.library == "torch" and "Module" in (spot.under.public or "")
+    )
+    if not given or not module or spot.share <= 0 or spot.code is None:
+        return None
+    growth = growth_of(repetitions(document, spot.seconds / spot.share))
+    if growth is None or (growth.where.file, growth.where.line) != (spot.where.file, spot.code.loop):
+        return None
+    name = given[0].how
+    return say(
+        spot,
+        "growing-work",
+        f"The model gets all of {name} again in each iteration, although one item is new",
+        f"an iteration takes {format_quantity(growth.first, 's')} at first and {format_quantity(growth.last, 's')} at "
+        f"the end, since the loop adds to {name}",
+        spot.share * max(0.0, 1 - 2 * growth.first / (growth.first + growth.last)),
+        change=words("growing-work.items", "host").format(name=name),
+    )
+
+
 def _growing_calls(document: RunDocument, spot: CodeSpot) -> tuple[Hotspot, str] | None:
     """Return what a line calls, or else the function that it is in, where its calls took longer and longer."""
     profile = profile_of(document, "own-time")
@@ -97,4 +125,5 @@ def _is_of_torch(spot: CodeSpot) -> bool:
     return spot.under is not None and (spot.under.public, spot.under.library) == ("Module", "torch")
 
 
-PATTERNS: tuple[Find, ...] = (growing_work,)
+PATTERNS: tuple[Find, ...] = (regrown_input, growing_work)
+OF_CALLS = PATTERNS

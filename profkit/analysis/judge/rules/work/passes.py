@@ -60,7 +60,10 @@ def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
 
 
 def masks_by_name(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return an array that is compared as a whole for each of many items, or indexed by what such a comparison gave."""
+    """Return arrays that are gone through as a whole for each of many items: compared, or indexed by what that gave.
+
+    It is said once, at the line of a mask or an index that takes most, with the time of all.
+    """
     for construct in spot.code.find("kept-mask") if spot.code is not None else ():
         held = spot.variables.get(construct.name)
         line, _, item = construct.how.partition(" ")
@@ -73,16 +76,28 @@ def masks_by_name(document: RunDocument, spot: CodeSpot) -> Insight | None:
             or items < MANY_ITEMS
         ):
             continue
+        places = [other for other in document.hot_spots if _has_mask(other, spot, construct.how)]
+        if spot.where != max(places, key=lambda place: place.share, default=spot).where:
+            return None
+        others = sorted(other.where.line or 0 for other in places if other.where != spot.where)
+        lines = f"; so do lines {', '.join(map(str, others))}" if others else ""
         return say(
             spot,
             "mask-for-each",
-            f"All of {construct.name} is gone through again for each {item}",
+            f"Whole arrays are gone through again for each {item}",
             f"{construct.name} is an array of {count_text(held.length or 0)}; line {line} compares all elements with "
-            f"{item}, {count_text(round(items), 'time')}",
-            spot.share * (1 - 1 / items),
+            f"{item}, {count_text(round(items), 'time')}, and this line goes through all again{lines}",
+            (sum(place.share for place in places) or spot.share) * (1 - 1 / items),
             change=words("mask-for-each", "host"),
         )
     return None
+
+
+def _has_mask(other: CodeSpot, spot: CodeSpot, how: str) -> bool:
+    """Return whether a place of the same function makes the same mask, or indexes by it."""
+    same = (other.where.file, other.where.function) == (spot.where.file, spot.where.function)
+    masks = other.code.find("kept-mask") if same and other.code is not None else ()
+    return any(construct.how == how for construct in masks)
 
 
 def moving_windows(document: RunDocument, spot: CodeSpot) -> Insight | None:
