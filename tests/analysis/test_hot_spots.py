@@ -1172,6 +1172,33 @@ def test_pickling_is_said_of_the_function_that_hands_over_and_not_where_the_prog
     )
 
 
+@pytest.mark.parametrize(("works", "rule"), [(0.3, "pickling"), (1.5, "hot-spot")])
+def test_a_pool_that_works_less_than_it_pickles_large_objects_is_said_to_pickle(
+    works: float, rule: str
+) -> None:
+    pool = "/usr/lib/python3.11/multiprocessing/pool.py"
+    handing = Hotspot("_handle_tasks", 0.9, file=pool), Hotspot("match", works, file="/app/work.py")
+    profiles = (Profile("", "s", 0.9 + works, handing, "sampled-functions"),)
+    split = TimeSplit(1.0, cpu=0.9, threads=1.0, read=80e6, written=80e6, io_calls=1500)
+    waiting = line(18, 0.9, main_cpu=0.0, own=0.0, waits={"lock": 0.9})
+    found = first(run(waiting, profiles=profiles, time_split=split, machine=documents.machine()))
+    assert found.rule == rule
+
+
+@pytest.mark.parametrize(("pickled", "waits"), [(0.0, 0.0), (0.8, 0.45), (2.4, 0.675)])
+def test_what_workers_do_outside_of_the_program_stays_at_the_line_that_waits_for_them(
+    pickled: float, waits: float
+) -> None:
+    """Two processes compute for 0.8 s in line 30, and for so long in what sends them their tasks."""
+    main = line(18, 0.9, main_cpu=0.0, own=0.0, waits={"lock": 0.9})
+    work = line(30, 0.0, own=0.8, other_wall=0.8, other_cpu=0.8, processes=2)
+    sampled = SampledTime(0.9, 0.8 + pickled, rest_cpu=pickled, lines=(main, work))
+    document = replace(documents.empty(), sampled=(sampled,))
+    seconds = {spot.where.line: spot.seconds for spot in hot_spots(document) if spot.kind != "rest"}
+    assert seconds.get(18, 0.0) == pytest.approx(waits, abs=0.1)
+    assert seconds[30] == pytest.approx(0.9 - waits, abs=0.1)
+
+
 def ended(python: str | None, cost: float) -> RunDocument:
     """A run whose first Python process has 2 of the 3 s that the pass of the stacks took."""
     stacks = PassResult("stacks", "profkit", "finished", seconds=3.0, cost=cost)

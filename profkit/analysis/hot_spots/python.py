@@ -154,7 +154,9 @@ def _rows(sampled: SampledTime, queued: float) -> list[Row]:
     # A main thread without a line of its own in a launcher or a pool's client waits as well.
     resting = max(0.0, sampled.rest_wall - sampled.rest_cpu) if working > 0 else 0.0
     to_give = sum(led.values()) + resting
-    given_work = min(to_give, working)
+    # Workers that are in no line of the program pickle, send and receive: of that the line that waits for them stays.
+    handing = max(0.0, sampled.rest_cpu - sampled.rest_wall)
+    given_work = min(to_give * (working / (working + handing) if working > 0 else 1.0), working)
     waiting = sum(seconds for _, _, seconds in other_waits)
     given_waits = min(to_give - given_work, waiting)
     left = 1.0 - (given_work + given_waits) / to_give if to_give > 0 else 1.0

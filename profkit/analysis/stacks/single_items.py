@@ -43,6 +43,14 @@ def _names(*nodes: ast.AST) -> set[str]:
     return {part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
+def _names_beside(node: ast.AST, call: ast.Call) -> set[str]:
+    """Return the names in an expression that are not in a call within it."""
+    if node is call:
+        return set()
+    own = {node.id} if isinstance(node, ast.Name) else set()
+    return own.union(*(_names_beside(part, call) for part in ast.iter_child_nodes(node)))
+
+
 def _owners(made: ast.AST, name_of: Callable[[ast.AST], str]) -> set[str]:
     """Return the names of objects in an expression, without the functions and modules that it calls."""
     called = {
@@ -90,7 +98,7 @@ def _reaches(call: ast.Call, loop: ast.AST, owner: str) -> bool:
     ]
     conditional = {part for statement in inside for part in ast.walk(statement)}
     for node in ast.walk(loop):
-        if isinstance(node, ast.Call) and node is not call and owner in _names(node):
+        if isinstance(node, ast.Call) and node is not call and owner in _names_beside(node, call):
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
             if node in conditional or any(_depends(part, call, results) for part in given):
                 return True

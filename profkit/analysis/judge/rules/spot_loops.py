@@ -18,6 +18,7 @@ from profkit.analysis.judge.rules.counted import (
 )
 from profkit.analysis.judge.rules.spot_conversions import goes_through_arrays
 from profkit.analysis.judge.rules.spot_relations import (
+    deferred_field,
     has_related_manager,
     prefetched_in_vain,
     relation_asked,
@@ -77,6 +78,7 @@ _QUERIES = (
 )
 
 
+_DEFERRED = ("/django/db/models/base.py", "/django/db/models/query_utils.py")
 _AGGREGATES = frozenset(
     {"aggregate", "count", "exists"}
 )  # of Django: a number, which no prefetched object answers
@@ -124,6 +126,9 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
         asked = relation_asked(spot) if key.startswith("django") else None
         if asked is not None and asked.prefetched:
             return prefetched_in_vain(spot, asked, below, statements, lookups)
+        deferred = min(share_below(spot, name, _DEFERRED) for name in ("refresh_from_db", "__get__"))
+        if key.startswith("django") and deferred >= below:
+            return deferred_field(spot, deferred, lookups)
         if asked is not None or has_related_manager(spot):
             key = "django.many" if asked is None or asked.is_of_many else "django"
         if key.startswith("django.") and _AGGREGATES & {

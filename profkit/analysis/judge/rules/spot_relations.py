@@ -79,3 +79,16 @@ def prefetched_in_vain(
             name=asked.name, relation=last_name(asked.name)
         ),
     )
+
+
+def deferred_field(spot: CodeSpot, below: float, lookups: int) -> Insight:
+    """Return that a field of an object of Django was left out of its query, so that each look at it sends one."""
+    return say(
+        spot,
+        "calls-in-loop",
+        "A field that its query left out is loaded by a query for each object: "
+        f"{'at least ' if spot.partial else ''}{count_text(lookups)} queries",
+        f"{percent_text(100 * below)} of this is in refresh_from_db below it, which loads a deferred field",
+        spot.share * below * (1 - 1 / lookups),
+        change=words("calls-in-loop.django.deferred", "host"),
+    )

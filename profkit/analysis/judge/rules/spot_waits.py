@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from profkit.analysis.function_names import called_name, function_name, name_in_file, place_name
-from profkit.analysis.judge.rules.counted import counted_function, profile_of
+from profkit.analysis.judge.rules.counted import counted_function, last_name, profile_of
 from profkit.analysis.judge.rules.spots import MIN_CALLS, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
@@ -414,7 +414,7 @@ def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
         sum(row.own for row in functions.hotspots if is_users_code(row.file, row.function)) / functions.total
     )
     stands = _stands_still(document, spot)
-    if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind == "sleep":
+    if share < HANDED_OVER or not pooled or own > share or spot.kind == "sleep":
         return None
     if spot.kind == "python" and stands < MIN_WAITED:
         return None
@@ -429,9 +429,9 @@ def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
             f"{format_quantity(moved, 'B')} were read and written, {format_quantity(moved / split.io_calls, 'B')} "
             "at a time",
             spot.share * stands if spot.kind == "python" else None,
-            _handing_over(document),
+            _handing_over(document, spot),
         )
-    if spot.kind == "python":
+    if spot.kind == "python" or own > OWN_WORK:
         return None
     tasks, cores = _tasks_of(document), document.machine.cores if document.machine is not None else 1
     if tasks < MIN_TASKS * max(1, _pools_of(document)):
@@ -459,10 +459,10 @@ def _stands_still(document: RunDocument, spot: CodeSpot) -> float:
     return max(0.0, 1 - (ran + waited) / wall) if wall > 0 else 0.0
 
 
-def _handing_over(document: RunDocument) -> Place | None:
+def _handing_over(document: RunDocument, spot: CodeSpot) -> Place | None:
     """Return the function of the program that gives a pool its tasks, as cProfile counted, with its first line.
 
-    A thread of the pool pickles them: where the program waits meanwhile says nothing.
+    A thread of the pool pickles them: where the program waits meanwhile says nothing, unless that is the same function.
     """
     calls = next((profile for profile in document.profiles if profile.kind == "program-calls"), None)
     given = [
@@ -474,7 +474,9 @@ def _handing_over(document: RunDocument) -> Place | None:
         and is_users_code(row.file, row.function)
     ]
     most = max(given, key=lambda row: row.calls or 0, default=None)
-    return Place(function=most.function, file=most.file, line=most.line) if most is not None else None
+    if most is None or (most.function, most.file) == (last_name(spot.where.function or ""), spot.where.file):
+        return None
+    return Place(function=most.function, file=most.file, line=most.line)
 
 
 def _tasks_of(document: RunDocument) -> int:

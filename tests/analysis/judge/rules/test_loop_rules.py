@@ -149,6 +149,19 @@ def test_a_relation_of_django_is_prefetched_or_what_was_prefetched_is_used(
     assert ("in_bulk" in found[1], "select_related" in found[1]) == (False, kind.startswith("Forward"))
 
 
+@pytest.mark.parametrize(("look", "deferred"), [(0.85, True), (0.0, False)])
+def test_a_field_that_only_left_out_is_said_and_an_object_that_the_program_reads_again_is_not(
+    look: float, deferred: bool
+) -> None:
+    also = (
+        CodeLine("Model.refresh_from_db", "/lib/django/db/models/base.py", 700, 0.85),
+        CodeLine("DeferredAttribute.__get__", "/lib/django/db/models/query_utils.py", 200, look),
+    )
+    found = _asked("execute_sql", _DJANGO, 3010, "DeferredAttribute", 3000, below=0.5, also=also)
+    assert found is not None
+    assert ("only(...)" in found[1]) == deferred
+
+
 def test_a_manager_of_many_that_is_seen_below_is_prefetched_and_another_relation_says_nothing() -> None:
     manager = "create_reverse_many_to_one_manager.<locals>.RelatedManager.get_queryset"
     below = CodeLine(manager, "/lib/django/db/models/fields/related_descriptors.py", 755, 0.3)
