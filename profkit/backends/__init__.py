@@ -193,6 +193,10 @@ class Backend(Protocol):
         """Return the devices here. Raises MachineError where this backend cannot profile on this machine."""
         return ()
 
+    def device_ids(self) -> tuple[str, ...]:
+        """Return the ids of the devices that a run uses, which it locks: no other run measures on them meanwhile."""
+        return ()
+
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         """Return the backend at work on one run."""
 

@@ -45,8 +45,8 @@ from profkit.generation.request import (
     note_session,
     read_generation,
 )
-from profkit.hardware.gpu import read_gpus
 from profkit.hardware.machine import read_machine
+from profkit.hardware.nvidia import read_gpus
 from profkit.kernels.campaign import Campaign, Code, open_campaign, require_named, resume_line
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.run import check_tests

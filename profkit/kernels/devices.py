@@ -25,7 +25,7 @@ def choose_device(name: str, gpus: tuple[str, ...], what: str) -> tuple[str, tup
         if gpus:
             raise UsageError(f"--gpus are devices of cuda, and {what} is on {name}", "--device cuda")
         return name, ()
-    from profkit.hardware.gpu import driver_fault, read_gpus
+    from profkit.hardware.nvidia import driver_fault, read_gpus
 
     devices = read_gpus()
     if not devices:
@@ -61,7 +61,7 @@ def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
 
 def worker_uuids(gpus: Sequence[str]) -> tuple[str, ...]:
     """Return the UUIDs of the devices that workers here will use: those of `--gpus`, or the first visible one."""
-    from profkit.hardware.gpu import read_gpu_uuids
+    from profkit.hardware.nvidia import read_gpu_uuids
 
     uuids = read_gpu_uuids()
     numbers = [int(gpu) for gpu in gpus] or [0]

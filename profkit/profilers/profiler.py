@@ -81,9 +81,10 @@ class Recorder:
     `step` raises MachineError where the tool cannot do it here. `collect` brings what the step left to the
     report's path and returns remarks; None where the step writes it there itself. `check_target` raises
     UsageError for a path that must not be replaced; None where a report is a file. `picks_kernel`: it can count
-    one kernel alone. `follows_region`: a marked region changes what is recorded. `uses_gpu`: it records a GPU,
-    which nobody else should use meanwhile. `viewer`: the line with which the tool itself shows the report
-    `{name}`. `report_names`: the files of a report of this name, where it may be a folder; `FileNames` says how.
+    one kernel alone. `follows_region`: a marked region changes what is recorded. `device_ids`: the ids of the
+    devices that it records, which nobody else should use meanwhile. `viewer`: the line with which the tool
+    itself shows the report `{name}`. `report_names`: the files of a report of this name, where it may be a
+    folder; `FileNames` says how.
     """
 
     step: Callable[[RecordRequest], Step]
@@ -92,7 +93,7 @@ class Recorder:
     report_names: Callable[[str], tuple[str, ...]] | None = None
     picks_kernel: bool = False
     follows_region: bool = True
-    uses_gpu: bool = False
+    device_ids: Callable[[], tuple[str, ...]] = tuple
     viewer: str = ""
 
 

@@ -28,7 +28,6 @@ from profkit.core.run_folder import create_run_folder, elsewhere, short_path, wr
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.standard_input import StandardInput, given_input
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
-from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
@@ -100,7 +99,7 @@ def profile_workload(
         facts = tuple(filter(None, (choice.reason, given.note)))
         for fact in facts:
             progress.note(fact_text(fact))
-        last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
+        last.enter_context(lock_gpus(backend.device_ids() if choice.gpus else (), progress))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
             name = create_run_folder(options.output, workload.name, backend.name, datetime.now()).absolute()
             context = last.enter_context(kept_at_hand(context, name))

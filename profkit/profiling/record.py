@@ -36,7 +36,6 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.standard_input import StandardInput, given_input
 from profkit.core.types import Json
 from profkit.execution.places.there import Home, serve
-from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
@@ -86,11 +85,10 @@ def record_report(options: RecordOptions, progress: Progress, *, take_input: boo
     check_target(report, options.force, recorder)
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
-    uuids = read_gpu_uuids() if recorder.uses_gpu else ()
     with (
         raise_on_signals(),
         _input_of(options, progress) if take_input else contextlib.nullcontext(StandardInput()) as given,
-        lock_gpus(uuids, progress),
+        lock_gpus(recorder.device_ids(), progress),
         TemporaryFolder() as folder,
     ):
         if given.note is not None:

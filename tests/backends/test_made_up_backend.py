@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from profkit.analysis.summaries.readings import add_readings
+from profkit.analysis.timeline import products
+from profkit.analysis.timeline.products import mfu_readings
 from profkit.backends import (
     BACKENDS,
     Backend,
@@ -23,13 +26,18 @@ from profkit.core.types import (
     Fact,
     Gpu,
     GpuTrace,
+    Kernel,
+    KernelTime,
     PassPlan,
     PassResult,
     Reading,
     Report,
+    RunDocument,
     Source,
     Workload,
 )
+from profkit.hardware.gpu_locks import FOLDER as LOCKS_FOLDER
+from tests.cli_runner import ENVIRONMENT
 from tests.profilers.test_made_up_profiler import Call, TicksPass, TicksRun
 from tests.profilers.test_made_up_profiler import call as call  # the fixture
 
@@ -77,7 +85,52 @@ def test_it_goes_through_every_command(call: Call, monkeypatch: pytest.MonkeyPat
     assert call("summarize out --format json").json()["backend"] == "abacus"
 
 
-BEADS = Gpu("wooden beads")
+BEADS = Gpu("wooden beads", bandwidth=1e9)
+
+
+class DevicePass(TicksPass):
+    """Its device ran one kernel in half of 20 ms: 1e9 FLOP."""
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
+        kernel = KernelTime(Kernel("add_beads", (1, 1, 1), (32, 1, 1)), launches=1, total=0.01, flops=1e9)
+        return PassFindings(trace=GpuTrace("ticks", (kernel,), span=0.02, busy=0.01, launches=1))
+
+
+class DeviceRun(TicksRun):
+    name = "abacus"
+    kind = DevicePass
+
+
+class AbacusWithDevice(Abacus):
+    has_device = True
+
+    def devices(self) -> tuple[Gpu, ...]:
+        return (BEADS,)
+
+    def device_ids(self) -> tuple[str, ...]:
+        return ("beads-1",)
+
+    def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
+        return DeviceRun(context, gpus)
+
+    def enrich(self, document: RunDocument) -> RunDocument:
+        return add_readings(document, mfu_readings(document.trace, document.gpus) if document.trace else ())
+
+
+def test_its_device_is_locked_and_its_peak_is_what_a_kernel_is_compared_with(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BACKENDS, "abacus", AbacusWithDevice)
+    monkeypatch.setattr(products, "TENSOR_PEAKS", ((r"\bbeads\b", 1e12), *products.TENSOR_PEAKS))
+    monkeypatch.setitem(ENVIRONMENT, LOCKS_FOLDER, str(Path("locks").absolute()))
+    Path("targets.yaml").write_text("targets: {}")
+    done = call("profile --backend abacus --depth gate --precision 0.5 --format json -- true")
+    assert done.code == 0, done.err
+    document = done.json()
+    assert [gpu["name"] for gpu in document["gpus"]] == ["wooden beads"]
+    (share,) = (reading for reading in document["readings"] if reading["metric"] == "gpu.mfu")
+    assert share["value"] == pytest.approx(100 * 1e9 / (0.02 * 1e12))
+    assert [lock.name for lock in Path("locks").iterdir()] == ["gpu-beads-1.lock"]
 
 
 class Seen(Abacus):

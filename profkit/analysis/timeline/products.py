@@ -13,7 +13,7 @@ from profkit.analysis.timeline.range_names import SourceLine
 from profkit.core.types import RUN, Gpu, GpuTrace, KernelTime, Reading, Source
 
 # FLOP/s with 16-bit operands and without sparsity, by NVIDIA's data sheets; the first that is in the name counts.
-_PEAKS: tuple[tuple[str, float], ...] = (
+TENSOR_PEAKS: tuple[tuple[str, float], ...] = (
     (r"\bB200\b|\bGB200\b", 2250e12),
     (r"\bH20\b", 148e12),
     (r"\bH100 NVL\b", 835e12),
@@ -50,7 +50,7 @@ def tensor_peak(gpu: Gpu | None, operands: str = SIXTEEN_BITS) -> float | None:
     """
     if gpu is None or gpu.mig or gpu.virtual is not None:
         return None
-    peak = next((peak for pattern, peak in _PEAKS if re.search(pattern, gpu.name)), None)
+    peak = next((peak for pattern, peak in TENSOR_PEAKS if re.search(pattern, gpu.name)), None)
     rate = next((rate for _, title, rate in _TYPES if title == operands), 1.0)
     return peak * rate if peak is not None else None
 

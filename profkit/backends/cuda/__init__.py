@@ -68,16 +68,22 @@ class CudaBackend(Backend):
 
     def devices(self) -> tuple[Gpu, ...]:
         """Return the devices that the driver shows. Raises MachineError if there is none."""
-        from profkit.hardware import gpu  # a run on the CPU asks no driver
+        from profkit.hardware import nvidia  # a run on the CPU asks no driver
 
-        gpus = gpu.read_gpus()
+        gpus = nvidia.read_gpus()
         if gpus:
             return gpus
-        fault = gpu.driver_fault()
+        fault = nvidia.driver_fault()
         reason = fault.reason if fault is not None else "no device is visible"
         raise MachineError(
             f"{_OPTION}{reason}", (fault.fix if fault is not None else None) or "--backend cpu"
         )
+
+    def device_ids(self) -> tuple[str, ...]:
+        """Return the UUIDs of the devices that the driver shows."""
+        from profkit.hardware.nvidia import read_gpu_uuids
+
+        return read_gpu_uuids()
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         """Return nsys and ncu at work on one run."""

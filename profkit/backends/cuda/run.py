@@ -42,7 +42,7 @@ from profkit.core.types import (
     ProfileKind,
     Switch,
 )
-from profkit.hardware.gpu import driver_fault, read_gpus
+from profkit.hardware.nvidia import driver_fault, read_gpus
 from profkit.profilers.chrome.jax_lines import COMPILED_AGAIN
 from profkit.profilers.ncu.probe import NcuAbility, judge_ncu, probe_ncu
 from profkit.profilers.nsys.command import export_argv, nsys_argv

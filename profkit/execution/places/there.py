@@ -141,8 +141,8 @@ def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None
 
     def work(home: Home) -> Json:
         """Answer requests; ends by the Ctrl-C into which the end of the requests is turned."""
-        from profkit.hardware.gpu import read_gpu_uuids
         from profkit.hardware.gpu_locks import lock_gpus
+        from profkit.hardware.nvidia import read_gpu_uuids
 
         with contextlib.ExitStack() as until_end:
             until_end.callback(client.close)

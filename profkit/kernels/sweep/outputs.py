@@ -87,7 +87,7 @@ def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
     """Return the devices that measured, which decide what the run may be compared with."""
     if not any(result.clock == ON_CUDA for result in document.results):
         return ()
-    from profkit.hardware.gpu import read_gpus
+    from profkit.hardware.nvidia import read_gpus
 
     used = {result.device for result in document.results if result.device is not None}
     alike = [gpu for gpu in read_gpus() if gpu.name == document.device]

@@ -43,6 +43,12 @@ def _collect_report(request: RecordRequest) -> tuple[str, ...]:
     return collect_report(request)
 
 
+def _device_ids() -> tuple[str, ...]:
+    from profkit.hardware.nvidia import read_gpu_uuids
+
+    return read_gpu_uuids()
+
+
 def _explain(text: str, returncode: int) -> Fault | None:
     from profkit.profilers.ncu.probe import explain
 
@@ -66,7 +72,7 @@ NCU = Profiler(
         step=_recording_step,
         collect=_collect_report,
         picks_kernel=True,
-        uses_gpu=True,
+        device_ids=_device_ids,
         viewer="ncu --import {name}",
     ),
     explain=_explain,

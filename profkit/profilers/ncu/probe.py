@@ -20,8 +20,8 @@ from profkit.core.errors import Fault, MachineError
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Directive, Step, Switch
 from profkit.hardware import system
-from profkit.hardware.gpu import driver_fault, read_gpus
 from profkit.hardware.machine import is_container
+from profkit.hardware.nvidia import driver_fault, read_gpus
 from profkit.profilers.faults import KnownFault, collect_file, first_known, load_faults
 from profkit.profilers.ncu.command import SUFFIX, counter_set, function_name, ncu_argv
 from profkit.profilers.profiler import RecordRequest

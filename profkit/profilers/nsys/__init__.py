@@ -49,6 +49,12 @@ def _collect_report(request: RecordRequest) -> tuple[str, ...]:
     return collect_report(request)
 
 
+def _device_ids() -> tuple[str, ...]:
+    from profkit.hardware.nvidia import read_gpu_uuids
+
+    return read_gpu_uuids()
+
+
 def _explain(text: str, returncode: int) -> Fault | None:
     from profkit.profilers.nsys.command import explain
 
@@ -92,7 +98,7 @@ NSYS = Profiler(
         Format("nsys-stats-csv", "nsys", "nsys stats", _looks_like_stats, _read_stats),
     ),
     recorder=Recorder(
-        step=_recording_step, collect=_collect_report, uses_gpu=True, viewer="nsys stats {name}"
+        step=_recording_step, collect=_collect_report, device_ids=_device_ids, viewer="nsys stats {name}"
     ),
     explain=_explain,
     checks=_judge_nsys,

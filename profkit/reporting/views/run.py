@@ -287,7 +287,7 @@ def _page_facts(document: RunDocument, concerns: Concerns) -> PageOnly | None:
 
 def _gpu_sections(document: RunDocument, concerns: Concerns, kernels: Sequence[KernelRow]) -> Iterator[Block]:
     """Yield what a reader of a GPU's run looks at first: its kernels or encoders; then its time line."""
-    if kernels:
+    if kernels and "kernels" in concerns:  # a backend may have no summary of them
         top = concerns["kernels"]
         first, *others = top.blocks
         body = kernel_table(document, kernels, (first, Detail(tuple(others))))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from profkit.core.types import Gpu, RunDocument
-from profkit.hardware import gpu as hardware_gpu
+from profkit.hardware import nvidia
 from profkit.profilers.ncu import probe as ncu_probe
 from profkit.profilers.ncu.probe import probe_ncu
 from profkit.profilers.nsys.probe import probe_nsys
@@ -104,7 +104,7 @@ class Machine:
 
 def devices(monkeypatch: pytest.MonkeyPatch, *found: Gpu) -> None:
     """Sets the devices that the driver tells of."""
-    for room in (hardware_gpu, ncu_probe):
+    for room in (nvidia, ncu_probe):
         monkeypatch.setattr(room, "read_gpus", lambda *_, **__: found)
 
 

@@ -64,8 +64,8 @@ def test_what_tools_cannot_do_limits_the_backend_and_does_not_block_it(
 def test_without_a_device_one_calm_line_says_why_and_nothing_is_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("profkit.hardware.gpu.read_gpus", lambda: ())
-    monkeypatch.setattr("profkit.hardware.gpu.driver_fault", lambda: Fault("no GPU here", "--backend cpu"))
+    monkeypatch.setattr("profkit.hardware.nvidia.read_gpus", lambda: ())
+    monkeypatch.setattr("profkit.hardware.nvidia.driver_fault", lambda: Fault("no GPU here", "--backend cpu"))
     monkeypatch.setattr("profkit.profilers.nsys.probe.find_nsys", lambda: None)
     [only] = cuda_checks()
     assert (only.name, only.state, only.fix) == ("cuda backend", "missing", "--backend cpu")

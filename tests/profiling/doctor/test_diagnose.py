@@ -7,7 +7,7 @@ import pytest
 from profkit.backends import CheckGroup
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Check
-from profkit.hardware.gpu import read_gpus
+from profkit.hardware.nvidia import read_gpus
 from profkit.profiling import doctor
 from profkit.profiling.doctor import (
     blocking_reason,

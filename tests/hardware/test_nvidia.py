@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from profkit.core.types import Gpu
-from profkit.hardware import gpu, nvml
-from profkit.hardware.gpu import (
+from profkit.hardware import nvidia as nvidia_devices
+from profkit.hardware import nvml
+from profkit.hardware.nvidia import (
     ListedGpu,
     count_multiprocessors,
     driver_fault,
@@ -144,7 +145,7 @@ def test_a_device_in_mig_mode_is_its_first_instance_or_the_one_that_is_named(
 
 
 def test_a_driver_that_hangs_costs_its_time_and_no_more(library: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    library.setattr(gpu, "ANSWER_SECONDS", 0.1)
+    library.setattr(nvidia_devices, "ANSWER_SECONDS", 0.1)
     library.setenv("STAND_IN_SLEEP", "20")
     library.setenv("PATH", str(tmp_path))
     begin = time.monotonic()
