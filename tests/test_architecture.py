@@ -37,7 +37,7 @@ BENCH = (
     "evaluation/judging",
     "evaluation/functions",
     "evaluation/suites",
-    "kernels/operations/check.py",
+    "kernels/operations/float64_check.py",
     "kernels/operations/cuda/",
     "kernels/operations/in_float64.py",
     "kernels/operations/triton/",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.judge.checks import TargetCheck
+from profkit.analysis.judge.target_checks import TargetCheck
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.backends import PassFindings
 from profkit.core import types as model

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.evidence import main_operation, runs_side_by_side
-from profkit.analysis.judge.checks import TargetContext
 from profkit.analysis.judge.target import Target, threshold_of
+from profkit.analysis.judge.target_checks import TargetContext
 from profkit.analysis.judge.verdicts import verdict_on
 from profkit.analysis.kernel_names.owner import (
     OWN_CODE,

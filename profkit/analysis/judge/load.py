@@ -15,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from profkit.analysis.judge.checks import CheckStep, Condition, TargetCheck
 from profkit.analysis.judge.target import OPERATORS, Advice, Target
+from profkit.analysis.judge.target_checks import CheckStep, Condition, TargetCheck
 from profkit.analysis.metrics.catalogue import all_metrics, metric, nearest_metric
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.analysis.judge.checks import CheckStep, Condition
+from profkit.analysis.judge.target_checks import CheckStep, Condition
 from profkit.core.types import Operator, Quality, ScopeKind, Threshold
 
 OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "at_least": ">="}

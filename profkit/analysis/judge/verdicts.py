@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
-from profkit.analysis.judge.checks import (
+from profkit.analysis.judge.target import Target
+from profkit.analysis.judge.target_checks import (
     LookedAt,
     RooflineSide,
     TargetCheck,
@@ -16,7 +17,6 @@ from profkit.analysis.judge.checks import (
     scopes_around,
     top_stall,
 )
-from profkit.analysis.judge.target import Target
 from profkit.analysis.metrics.derive import ALWAYS_ON
 from profkit.analysis.summaries.host import HOTTEST, WORTH, counted_profile, simulated_cycles
 from profkit.analysis.summaries.kernels import FULL, occupancy_limiters

@@ -159,7 +159,7 @@ class ConsistencyCheck:
 @lru_cache(maxsize=4)
 def consistency_checks(tool: str) -> tuple[ConsistencyCheck, ...]:
     """Return the checks of `tool`'s reports; none for a tool that has none."""
-    rows: list[dict[str, Any]] = load_yaml(Path(__file__).with_name("checks.yaml")).get(tool, [])
+    rows: list[dict[str, Any]] = load_yaml(Path(__file__).with_name("consistency.yaml")).get(tool, [])
     return tuple(
         ConsistencyCheck(**{**row, "left": parse_sum(row["left"]), "right": parse_sum(row["right"])})
         for row in rows

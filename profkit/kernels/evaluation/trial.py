@@ -35,7 +35,7 @@ from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.suites.suite import Skip
 from profkit.kernels.evaluation.worker.arguments import Encoder, KernelCall, Recipe, Tensor, decode
 from profkit.kernels.evaluation.worker.worker import Worker, copy_storages
-from profkit.kernels.operations.check import Errors, Incorrect
+from profkit.kernels.operations.float64_check import Errors, Incorrect
 from profkit.kernels.operations.in_float64 import flat_tensors
 
 UNPOOLINGS = ("max_unpool2d", "max_unpool3d")  # of two values for one place PyTorch keeps either

@@ -19,7 +19,8 @@ import torch
 from profkit.core import codec, statistics
 from profkit.core.types import CaseResult, Fact, GridPoint, Json, SampleSet
 from profkit.execution.worker import DeviceError, limit_memory
-from profkit.kernels.operations.check import (
+from profkit.kernels.operations.definitions import Call, Draw, FactError, Problem, Tensor
+from profkit.kernels.operations.float64_check import (
     RepeatedCheck,
     check_result,
     fingerprint,
@@ -27,7 +28,6 @@ from profkit.kernels.operations.check import (
     reference_result,
     result_tensors,
 )
-from profkit.kernels.operations.definitions import Call, Draw, FactError, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call, run_file
 from profkit.kernels.sweep.device import call_memory, describe_device, free_memory, measure_ceilings, wait_for
 from profkit.kernels.sweep.request import TimingOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from profkit.analysis.judge.checks import is_met
+from profkit.analysis.judge.target_checks import is_met
 from profkit.analysis.kernel_names import short_name
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_threshold, joined

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.judge.checks import Condition, TargetCheck, TargetContext, is_met
 from profkit.analysis.judge.run import evaluate_run
+from profkit.analysis.judge.target_checks import Condition, TargetCheck, TargetContext, is_met
 from profkit.analysis.judge.verdicts import context_of, evaluate_targets
 from profkit.core.formatting import format_threshold
 from profkit.core.types import (

@@ -36,7 +36,7 @@ from profkit.kernels.evaluation.judging.judge import (
 from profkit.kernels.evaluation.judging.reference import count_written
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.kernels.evaluation.worker.arguments import KernelError
-from profkit.kernels.operations.check import Errors, Incorrect
+from profkit.kernels.operations.float64_check import Errors, Incorrect
 from tests.evaluation_documents import a_test
 from tests.spoken import spoken
 

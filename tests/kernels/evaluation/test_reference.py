@@ -16,7 +16,7 @@ from profkit.kernels.evaluation.judging.reference import (
     make_reference,
     written_places,
 )
-from profkit.kernels.operations.check import Incorrect, compare
+from profkit.kernels.operations.float64_check import Incorrect, compare
 
 aten = torch.ops.aten
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from profkit.kernels.operations.check import reference_result
 from profkit.kernels.operations.definitions import EPS, Problem
+from profkit.kernels.operations.float64_check import reference_result
 
 Results = tuple[Any, ...]
 Mutant = Callable[[Problem], Results]

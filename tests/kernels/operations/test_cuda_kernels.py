@@ -11,11 +11,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.core.types import GridPoint  # noqa: E402
-from profkit.kernels.operations.check import check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.cuda import launch  # noqa: E402
 from profkit.kernels.operations.cuda.compiler import load_compiler  # noqa: E402
 from profkit.kernels.operations.cuda.launch import program_of  # noqa: E402
 from profkit.kernels.operations.definitions import Problem, Unavailable  # noqa: E402
+from profkit.kernels.operations.float64_check import check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.registry import OPERATIONS  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
 from tests.kernels.operations.cuda_on_cpu import CAPABILITY, PROCESSORS, CpuModule  # noqa: E402

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 from mutants import exact, mutants  # noqa: E402
 
 from profkit.core.types import GridPoint  # noqa: E402
-from profkit.kernels.operations.check import Incorrect, check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.definitions import Problem  # noqa: E402
+from profkit.kernels.operations.float64_check import Incorrect, check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.registry import OPERATIONS, build_call  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
 

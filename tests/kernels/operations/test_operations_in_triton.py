@@ -21,7 +21,7 @@ ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
 _START = """
 import torch
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.check import check_result as compare, reference_result as reference
+from profkit.kernels.operations.float64_check import check_result as compare, reference_result as reference
 from profkit.kernels.operations.definitions import Problem
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call as build
 from profkit.kernels.operations import triton as calls

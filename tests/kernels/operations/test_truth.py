@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.core.types import GridPoint  # noqa: E402
-from profkit.kernels.operations.check import CHUNK, Incorrect, check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.definitions import Problem  # noqa: E402
+from profkit.kernels.operations.float64_check import CHUNK, Incorrect, check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
 
@@ -37,9 +37,11 @@ def test_a_reference_in_parts_is_that_of_the_whole(operation: str, monkeypatch: 
     for direction in ("forward", "backward"):
         problem = _problem(operation, direction)
         whole = reference_result(problem)
-        monkeypatch.setattr("profkit.kernels.operations.check.CHUNK", 5 * 16)  # one of the batch at a time
+        monkeypatch.setattr(
+            "profkit.kernels.operations.float64_check.CHUNK", 5 * 16
+        )  # one of the batch at a time
         parts = reference_result(problem)
-        monkeypatch.setattr("profkit.kernels.operations.check.CHUNK", CHUNK)
+        monkeypatch.setattr("profkit.kernels.operations.float64_check.CHUNK", CHUNK)
         assert len(whole) == len(parts)
         for one, other in zip(whole, parts, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)

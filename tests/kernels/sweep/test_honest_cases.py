@@ -13,14 +13,14 @@ import torch
 
 from profkit.core.types import CaseResult, Fact, GridPoint
 from profkit.kernels.operations import registry
-from profkit.kernels.operations.check import (
+from profkit.kernels.operations.definitions import Call, Problem
+from profkit.kernels.operations.float64_check import (
     Incorrect,
     RepeatedCheck,
     check_result,
     fingerprint,
     reference_result,
 )
-from profkit.kernels.operations.definitions import Call, Problem
 from profkit.kernels.operations.registry import OPERATIONS, build_call, implementation
 from profkit.kernels.sweep.bench import Bench, make_problem
 from profkit.kernels.sweep.request import TimingOptions

@@ -14,7 +14,7 @@ import torch
 from profkit.core.types import Fact
 from profkit.kernels.evaluation.judging.reference import CallReference, argument_of, leaves_unwritten
 from profkit.kernels.evaluation.worker.arguments import DTYPES, Tensor
-from profkit.kernels.operations.check import Errors, Expected, Incorrect, compare, other_property
+from profkit.kernels.operations.float64_check import Errors, Expected, Incorrect, compare, other_property
 from profkit.kernels.operations.in_float64 import flat_tensors
 
 # Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.

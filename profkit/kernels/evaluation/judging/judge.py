@@ -28,8 +28,8 @@ from profkit.core.types import Fact, MeasuredCeilings, Speedup, TestResult, Test
 from profkit.execution.child import JobStatus, WorkerEnded
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.kernels.evaluation.worker.arguments import KernelError
-from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.operations.definitions import FactError
+from profkit.kernels.operations.float64_check import Errors, Incorrect
 
 # ---------------------------------------------------------------- what was observed
 

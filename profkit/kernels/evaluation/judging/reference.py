@@ -35,7 +35,7 @@ from profkit.core.types import Fact
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.worker.arguments import Tensor
 from profkit.kernels.evaluation.worker.memory import fill_new_memory
-from profkit.kernels.operations.check import ACCUMULATOR, SAFETY, Expected
+from profkit.kernels.operations.float64_check import ACCUMULATOR, SAFETY, Expected
 from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tensors
 
 # Arguments that normalizations change in training, whatever their schema says.
