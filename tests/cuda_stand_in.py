@@ -63,7 +63,7 @@ class Device:
         return lambda: launch(microseconds)
 
     def time(self, fn: Callable[[], object], budget: float = 1.0) -> SampleSet:
-        return benchmark.time_function(TimedCalls(fn), precision=0.05, budget=budget)
+        return benchmark.time_function(TimedCalls(fn), precision=0.05, max_seconds=budget)
 
 
 @pytest.fixture

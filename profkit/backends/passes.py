@@ -191,7 +191,7 @@ class TimingPass(Pass):
         """Plan the steps, for which nothing needs to be known."""
         context = self.context
         directive = Directive(
-            "timing", "", self._switch, precision=context.precision, budget=context.sampling
+            "timing", "", self._switch, precision=context.precision, sampling=context.sampling
         )
         names = [f"timing-{number}" for number in range(1, self._processes + 1)]
         steps = tuple(

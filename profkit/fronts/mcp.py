@@ -96,7 +96,7 @@ class Tools:
         def work(seconds: float, tick: Tick, end: threading.Event) -> ProfileResult:
             request = ProfileRequest(
                 name, words, "auto", depth, cwd=folder,
-                timeout=seconds, limit=seconds, budget=2 * seconds + _LAST_WORDS,
+                timeout=seconds, passes_budget=seconds, budget=2 * seconds + _LAST_WORDS,
             )  # fmt: skip
             return profile_once(request, into, tick, end)
 

@@ -302,16 +302,16 @@ class RunCollector:
 
         Where a pass behind it gives the first answer, that waits for one process only; `_finish_timing` times the rest.
         """
-        budget, settings = self._context.sampling * len(plan.steps), self._settings
+        extra_seconds, settings = self._context.sampling * len(plan.steps), self._settings
         if self._context.budget is not None:
-            budget = min(budget, TIMING_SHARE * self._context.budget)
+            extra_seconds = min(extra_seconds, TIMING_SHARE * self._context.budget)
             settings = replace(settings, more=self._more_budget())
         usual = self._backend.sampling[self._context.depth]
         timing = TimingRun(
             plan,
             settings,
             self._context.precision,
-            budget,
+            extra_seconds,
             lambda timings: self.update(timings=timings),
             thorough=self._context.depth == "full",
             patient=self._context.budget is None and self._context.sampling != usual,

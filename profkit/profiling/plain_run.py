@@ -97,7 +97,7 @@ class PlainProcess:
             self.inside.mkdir()
         options = self.options
         record = str(self.folder / "run")
-        directive = Directive("timing", record, precision=options.precision, budget=options.sampling)
+        directive = Directive("timing", record, precision=options.precision, sampling=options.sampling)
         try:
             outcome = process.run(
                 self.command,

@@ -71,7 +71,7 @@ class TimingRun:
         plan: PassPlan,
         settings: RunSettings,
         precision: float,
-        budget: float,
+        extra_seconds: float,
         report: Callable[[tuple[Timing, ...]], None],
         *,
         thorough: bool = False,
@@ -79,11 +79,11 @@ class TimingRun:
     ) -> None:
         """Set up the runs.
 
-        `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however
-        long they take; `patient` goes on until the time is known, or the budget is spent. `report` gets what is known
+        `extra_seconds` is the wall time for processes beyond the planned ones; `thorough` starts all of those, however
+        long they take; `patient` goes on until the time is known, or that time is over. `report` gets what is known
         after each process, so that a run which dies here keeps it.
         """
-        self._plan, self._budget = plan, budget
+        self._plan, self._extra_seconds = plan, extra_seconds
         self._thorough, self._patient = thorough, patient
         self._runs = _PlainRuns(settings, precision, report)
 
@@ -128,13 +128,13 @@ class TimingRun:
         if done < len(steps):
             # The first answer matters more than what one more run of a long program can say.
             enough = not self._thorough and not self._patient and runs.gone >= MORE_SECONDS
-            if done and runs.kind == "process" and (enough or runs.is_known(self._budget)):
+            if done and runs.kind == "process" and (enough or runs.is_known(self._extra_seconds)):
                 return None
             return steps[done]
         alone = len(steps) == 1 and runs.kind == "benchmark"  # it samples until it knows, by itself
         usual = MORE_SECONDS if runs.kind == "process" else REGION_SECONDS
         all_of_it = self._patient or (self._thorough and runs.kind != "process")
-        more = self._budget if all_of_it else min(self._budget, usual)
+        more = self._extra_seconds if all_of_it else min(self._extra_seconds, usual)
         if alone or runs.is_known(more) or done >= MAX_PROCESSES:
             return None
         return _repeated_step(steps[0], done + 1)
@@ -190,9 +190,9 @@ class _PlainRuns:
         """Return what the times are of: whole processes, or what they mark."""
         return self.timings[0].kind
 
-    def is_known(self, budget: float) -> bool:
+    def is_known(self, max_seconds: float) -> bool:
         """Return whether the time is known, so that no more processes are needed."""
-        return _is_known(self.timings[0], self.gone, self.precision, budget)
+        return _is_known(self.timings[0], self.gone, self.precision, max_seconds)
 
     def add(self, step: Step) -> None:
         """Time one more process. One that does not end, unlike those before it, is the last."""
@@ -282,13 +282,13 @@ def _read_timings(
     return (Timing("process", "process", (whole,), precision),)
 
 
-def _is_known(timing: Timing, gone: float, precision: float, budget: float) -> bool:
+def _is_known(timing: Timing, gone: float, precision: float, max_seconds: float) -> bool:
     if timing.kind == "process":
-        return is_enough(timing.processes[0].seconds, precision, gone, budget)
+        return is_enough(timing.processes[0].seconds, precision, gone, max_seconds)
     centre = combine_processes(tuple(process.seconds for process in timing.processes))
     if centre is None or centre.low is None or centre.high is None:
-        return gone >= budget
-    return gone >= budget or (centre.high - centre.low) / 2 <= precision * centre.median
+        return gone >= max_seconds
+    return gone >= max_seconds or (centre.high - centre.low) / 2 <= precision * centre.median
 
 
 def _readable_records(folder: Path) -> tuple[list[RegionRecord], tuple[Fact, ...]]:

@@ -69,7 +69,7 @@ class ProfileRequest:
     budget: Seconds = 600.0
     timing: Seconds | None = None  # of sampling in one process, as `profile --sampling` takes it
     precision: Precision = 0.01
-    limit: float | None = None  # seconds for its passes, as `profile --budget` takes it; no key of a file
+    passes_budget: float | None = None  # seconds, as `profile --budget` takes them; no key of a file
     on: str | None = None  # another place, as `profile --on` takes it
     on_python: str | None = None
     given: Path | None = None  # what it reads at its standard input; no key of a file
@@ -159,7 +159,7 @@ def profile_options(spec: ProfileRequest, into: Path) -> list[str]:
     options += ["--targets", str(spec.targets)] if spec.targets is not None else []
     options += ["--timeout", str(spec.timeout)] if spec.timeout is not None else []
     options += ["--sampling", str(spec.timing)] if spec.timing is not None else []
-    options += ["--budget", str(spec.limit)] if spec.limit is not None else []
+    options += ["--budget", str(spec.passes_budget)] if spec.passes_budget is not None else []
     if spec.on is not None:  # the variables that the file sets are those that go there
         options += ["--on", spec.on, *(word for name in spec.env for word in ("--send-env", name))]
         options += ["--on-python", spec.on_python] if spec.on_python is not None else []

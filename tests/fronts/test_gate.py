@@ -278,7 +278,7 @@ def test_an_asv_suite_is_timed_as_asv_calls_it(tmp_path: Path) -> None:
         "    def track_it(self, n, kind):\n        raise SystemExit(3)\n"
     )
     line = (sys.executable, "-m", "profkit.fronts.suites", "benchmarks/a.py")
-    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.05})
+    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "sampling": 0.05})
     done = run(tmp_path, *line, PROFKIT_DIRECTIVE=directive)
     assert done.returncode == 0, done.stderr
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("run.*.json")]
@@ -308,7 +308,7 @@ def test_what_asv_takes_for_no_benchmark_is_none_and_one_that_raises_is_one_fail
         "def time_after(): pass\n"
         "time_number = 3\n"
     )
-    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.02})
+    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "sampling": 0.02})
     done = run(tmp_path, sys.executable, "-m", "profkit.fronts.suites", "b.py", PROFKIT_DIRECTIVE=directive)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
@@ -334,7 +334,7 @@ def test_the_fixture_of_pytest_benchmark_times_by_profkit(tmp_path: Path) -> Non
         "    assert 0 < benchmark.stats.stats.mean < 1\n"
     )
     line = ("-m", "pytest", "-q", "-p", "profkit.fronts.suites", "--benchmark-only", "test_x.py")
-    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.05})
+    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "sampling": 0.05})
     done = run(tmp_path, sys.executable, *line, PROFKIT_DIRECTIVE=directive)
     assert done.returncode == 0, done.stdout
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("run.*.json")]
@@ -354,7 +354,7 @@ def test_benchmarks_run_whatever_addopts_of_the_project_says(tmp_path: Path, add
     (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {addopts}\n")
     (tmp_path / "test_x.py").write_text("def test_call(benchmark):\n    benchmark(sorted, [2, 1])\n")
     line = ("-m", "pytest", "-q", "-p", "profkit.fronts.suites", "--benchmark-only", "test_x.py")
-    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.05})
+    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "sampling": 0.05})
     done = run(tmp_path, sys.executable, *line, PROFKIT_DIRECTIVE=directive)
     assert done.returncode == 0, done.stdout
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("run.*.json")]

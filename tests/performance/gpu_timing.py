@@ -61,7 +61,7 @@ def profkit_cold(work: Work) -> float:
     driver = driver_in_use()
     assert driver is not None
     with open_clock(driver) as clock:
-        found = time_cold(work, clock, DeviceWatch(clock.address()), precision=0.005, budget=5)
+        found = time_cold(work, clock, DeviceWatch(clock.address()), precision=0.005, max_seconds=5)
     assert not found.remarks, found.remarks
     return median(found.seconds)
 
@@ -71,7 +71,7 @@ def profkit_loop(work: Work) -> float:
     from profkit.runtime.passes.benchmark import time_function
     from profkit.runtime.passes.timing import TimedCalls
 
-    return median(time_function(TimedCalls(work), precision=0.005, budget=3).seconds)
+    return median(time_function(TimedCalls(work), precision=0.005, max_seconds=3).seconds)
 
 
 def do_bench(work: Work) -> float:

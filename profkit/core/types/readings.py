@@ -330,7 +330,7 @@ class Directive:
     seconds: float | None = None
     warmup: int = 1  # calls before
     precision: float = 0.01
-    budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
+    sampling: float = 30.0  # timing: wall seconds for warm-up and samples of one process
     longest: float | None = None  # wall seconds after which an instrument of Python's own stops
     stops_program: bool = False  # then, where nothing of it is looked at any more
     delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins

@@ -56,7 +56,7 @@ from profkit.kernels.evaluation.worker.worker import Worker, copy_storages
 
 SEVERAL_CALLS = 33  # in a batch, for an estimate
 MAX_ROUNDS = 60
-ROUNDS_IN_BUDGET = 20  # in which the time is spent: the interval is made of rounds
+PLANNED_ROUNDS = 20  # in which the time is spent: the interval is made of rounds
 WARM_SECONDS = 0.02  # of the first pair of a round: where it was shorter, another one is not counted either
 VERIFY_SHARE = 0.25  # of the time
 MAX_UNREAD = 3  # times that memory was given back meanwhile
@@ -116,7 +116,7 @@ class KernelTimer:
             self._judge,
             self._trial.verifier(self._candidate),
             calls=calls,
-            budget=self._settings.timing.budget,
+            max_seconds=self._settings.timing.budget,
             pinned=self._settings.threads == 1 or self._on_cuda,
             gated=gated,
         )
@@ -173,11 +173,11 @@ def collect_samples(
     verify: Verify,
     *,
     calls: int,
-    budget: float,
+    max_seconds: float,
     pinned: bool = False,
     gated: bool = False,
 ) -> PairedSamples:
-    """Time the loaded kernels of both workers on fresh arguments, `calls` at a time, for `budget` seconds at most.
+    """Time the loaded kernels of both workers on fresh arguments, `calls` at a time, for `max_seconds` at most.
 
     It ends early where the judge would decide the same whatever came.
 
@@ -193,7 +193,7 @@ def collect_samples(
         for number in range(MAX_ROUNDS):
             batches.renew(pinned=pinned)
             _warm_up(batches, number)
-            round_end = begin + (number + 1) * budget / ROUNDS_IN_BUDGET
+            round_end = begin + (number + 1) * max_seconds / PLANNED_ROUNDS
             while True:
                 pairs += batches.run_pairs(number)
                 checks.look()
@@ -201,7 +201,7 @@ def collect_samples(
                     break
             if number + 1 < MIN_ROUNDS:  # even where the time is over: fewer decide nothing
                 continue
-            if perf_counter() - begin > budget or judge.is_settled(pairs):
+            if perf_counter() - begin > max_seconds or judge.is_settled(pairs):
                 break
     return PairedSamples(
         pairs,

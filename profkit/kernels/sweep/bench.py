@@ -177,14 +177,14 @@ class Bench:
             from profkit.kernels.sweep.device import time_cold
 
             clock, watch = self._clock()
-            return time_cold(call, clock, watch, precision=timing.precision, budget=timing.budget)
+            return time_cold(call, clock, watch, precision=timing.precision, max_seconds=timing.budget)
         from profkit.runtime.passes.timing import TimedCalls, time_calls
 
         calls = TimedCalls(call)
         from profkit.runtime.passes.processor import ProcessorWatch
 
         with ProcessorWatch() as calls.watch:
-            return time_calls(calls, precision=timing.precision, budget=timing.budget)
+            return time_calls(calls, precision=timing.precision, max_seconds=timing.budget)
 
     def _clock(self) -> Any:
         """Return the device's clock and watch, opened once."""

@@ -173,11 +173,11 @@ def time_cold(
     watch: DeviceWatch,
     *,
     precision: float,
-    budget: float,
+    max_seconds: float,
 ) -> SampleSet:
-    """Sample until the median's 95 % interval is ±`precision` (a share) or `budget` seconds have passed.
+    """Sample until the median's 95 % interval is ±`precision` (a share) or `max_seconds` have passed.
 
-    Each call finds a flushed L2. At least sixteen samples where the budget allows; of calls that take so long
+    Each call finds a flushed L2. At least sixteen samples where that time allows; of calls that take so long
     that eight of them make no block, forty of one call. `fn` was called before: nothing is compiled in here.
     Raises FactError where the work is elsewhere, DriverError, and what `fn` raises.
     """
@@ -206,7 +206,7 @@ def time_cold(
         return assess_samples(samples, precision, doubt=len(samples) * each < DOUBTED_SAMPLES)
 
     first_look = MIN_SAMPLES if each > 1 else FEW_SAMPLES
-    seconds = sample_until(take, assess, begin=begin, budget=budget, first_look=first_look)
+    seconds = sample_until(take, assess, begin=begin, max_seconds=max_seconds, first_look=first_look)
     assessment = assess(seconds)
     return SampleSet(
         tuple(seconds[assessment.warmup :]),

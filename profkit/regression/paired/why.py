@@ -363,7 +363,7 @@ class Search:
         request = self.request(version)
         env = {**request.env, **_SEED}
         limit = (1 - AROUND_SHARE) * seconds
-        return replace(request, passes=passes, env=env, limit=limit, budget=seconds + END_SECONDS)
+        return replace(request, passes=passes, env=env, passes_budget=limit, budget=seconds + END_SECONDS)
 
 
 def _documents(results: list[ProfileResult]) -> tuple[RunDocument, ...]:

@@ -40,10 +40,10 @@ SINGLE_CALLS_BUDGET = 5  # times the seconds that were meant
 # What a sample lasts at least, so that what one wait and the first launch cost it does not show: together some 25 µs
 # on an H200; on a Mac a wait takes 100 µs and more (220 in github.com/pytorch/pytorch/pull/152199).
 CUDA_SECONDS, MPS_SECONDS = 0.01, 0.04
-MIN_SAMPLES_IN_BUDGET = 60  # a sample lasts at most this fraction (1/60) of the budget
+MIN_BENCHMARK_SAMPLES = 60  # a sample lasts at most this fraction (1/60) of the time for all
 
 
-def time_function(calls: TimedCalls, *, precision: float, budget: float, warmup: int = 1) -> SampleSet:
+def time_function(calls: TimedCalls, *, precision: float, max_seconds: float, warmup: int = 1) -> SampleSet:
     """Return samples of `calls`, waiting for the device that this process uses before the first call or after it."""
     driver, on_mps, first = _find_device(calls)
     least = CUDA_SECONDS if driver is not None else MPS_SECONDS if on_mps is not None else 0.0
@@ -53,13 +53,13 @@ def time_function(calls: TimedCalls, *, precision: float, budget: float, warmup:
     else:
         calls.reference = ReferenceLoop()
     calls.device = _device_watch(driver) if driver is not None else None
-    if first is not None and first >= budget:  # a call that takes the budget alone is the only one
+    if first is not None and first >= max_seconds:  # a call that takes all of the time is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first, clock=clock)
     before = () if first is None else (first,)
-    least = min(least, budget / MIN_SAMPLES_IN_BUDGET)
+    least = min(least, max_seconds / MIN_BENCHMARK_SAMPLES)
     with ProcessorWatch() as calls.watch:
         samples = time_calls(
-            calls, precision=precision, budget=budget, warmup=warmup, before=before, least=least
+            calls, precision=precision, max_seconds=max_seconds, warmup=warmup, before=before, least=least
         )
     return replace(samples, clock=clock)
 
@@ -186,7 +186,7 @@ def benchmark(
             raise ValueError(f"{name}: {word} must be a positive finite number, not {value!r}")
     calls = TimedCalls(fn)
     if DIRECTIVE_VARIABLE not in os.environ and HOST_MODULE not in sys.modules:
-        samples = time_function(calls, precision=precision, budget=budget)
+        samples = time_function(calls, precision=precision, max_seconds=budget)
         result = BenchmarkResult(name, samples, precision, flops, bytes)
         print(result)
         return result
@@ -197,7 +197,7 @@ def benchmark(
     if directive.pass_name == "timing":
         with session.quiet():
             samples = time_function(
-                calls, precision=directive.precision, budget=directive.budget, warmup=directive.warmup
+                calls, precision=directive.precision, max_seconds=directive.sampling, warmup=directive.warmup
             )
         samples = replace(samples, pid=os.getpid())
         session.add_benchmark(name, samples, flops, bytes)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # One sample lasts at least this. A clock reading costs 0.05 µs (Linux) to 0.1 µs (Windows): 1 ms keeps that
 # below 0.02 %. Longer samples (pyperf's 100 ms) only average in what a median of many short ones throws out.
 SAMPLE_SECONDS = 1e-3
-MAX_SAMPLES = 10_000  # in one budget: samples get longer instead
+MAX_SAMPLES = 10_000  # in one process: samples get longer instead
 # Times the samples before the first check: if nearly all of so many waited for a processor, the others would, too.
 HOPELESS = 2
 ALWAYS_WAITED = Fact("nearly-every-sample-waited-for-a-processor")
@@ -119,14 +119,14 @@ def time_calls(
     calls: TimedCalls,
     *,
     precision: float,
-    budget: float,
+    max_seconds: float,
     warmup: int = 1,
     before: Sequence[float] = (),
     least: float = 0.0,
 ) -> SampleSet:
-    """Take samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are over.
+    """Take samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `max_seconds` are over.
 
-    The first call is never a sample, unless it alone takes the whole budget: then it is the only one. The precision is
+    The first call is never a sample, unless it alone takes all of that time: then it is the only one. The precision is
     checked first after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
     `before` are calls that the caller has timed already, and `least` how long a sample lasts at least (seconds).
     With a watch (`calls.watch`), samples in which the process waited for a processor are taken again; if all are
@@ -134,13 +134,13 @@ def time_calls(
     out. A reference loop (`calls.reference`) is timed between the samples.
     """
     begin = perf_counter()
-    least = max(SAMPLE_SECONDS, least, budget / MAX_SAMPLES)
-    warm = [*before, *calibrate_loops(calls, least, budget / 4)]
-    while len(warm) < warmup and perf_counter() - begin < budget / 2:
+    least = max(SAMPLE_SECONDS, least, max_seconds / MAX_SAMPLES)
+    warm = [*before, *calibrate_loops(calls, least, max_seconds / 4)]
+    while len(warm) < warmup and perf_counter() - begin < max_seconds / 2:
         warm.append(calls.sample())
     log = _SampleLog()
     sample_seconds = warm[-1] * calls.loops
-    first_look = first_sample_count(sample_seconds, budget)
+    first_look = first_sample_count(sample_seconds, max_seconds)
 
     def take(_: int) -> Sequence[float]:
         if calls.reference is not None:
@@ -154,12 +154,12 @@ def time_calls(
         hoping = log.always_waits and len(log.samples) < HOPELESS * first_look
         return assessment._replace(done=assessment.done and not hoping)
 
-    if perf_counter() - begin + sample_seconds < budget:
+    if perf_counter() - begin + sample_seconds < max_seconds:
         sample_until(
             take,
             assess,
             begin=begin,
-            budget=budget,
+            max_seconds=max_seconds,
             first_look=first_look,
             after_look=calls.sample,  # the check has emptied the caches: the call that fills them is not counted
         )
@@ -194,7 +194,7 @@ FEW_SAMPLES = 40  # runs of one mode are often 20 long (a page's placement, a cl
 MAX_HIDDEN_DRIFT = 0.6  # share of the requested precision that an undetected drift may have
 DOUBTED_SAMPLES = 96  # with more, a drift of the size of the interval shows by itself
 LOOK_GROWTH = 1.41  # each check is a chance to stop too early: there are two until the samples have doubled
-# Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
+# Samples are spread over at least this long, and at most a quarter of the time for all: an interval from 16 ms of a
 # processor that is still raising its frequency is narrow and wrong.
 SPREAD_SECONDS = 0.2
 DRIFT_SHARE = 0.1  # of the wanted precision: a drift that moves the median by less is ignored
@@ -233,11 +233,11 @@ def sample_until(
     assess: Callable[[Sequence[float]], SampleAssessment],
     *,
     begin: float,
-    budget: float,
+    max_seconds: float,
     first_look: int = 0,
     after_look: Callable[[], object] = lambda: None,
 ) -> list[float]:
-    """Take samples in blocks until `assess` says that they are enough, or `budget` seconds since `begin` are over.
+    """Take samples in blocks until `assess` says that they are enough, or `max_seconds` since `begin` are over.
 
     `take_block` gets the number of samples wanted before the next check; it may return fewer, or none. At least one
     sample is taken, whatever it costs. The first check comes after `first_look` samples (0: as many as fill
@@ -245,14 +245,14 @@ def sample_until(
     """
     samples: list[float] = []
     block_seconds, ask, now = 0.0, first_look, perf_counter()
-    while not samples or now - begin + block_seconds < budget:
+    while not samples or now - begin + block_seconds < max_seconds:
         block = take_block(max(1, ask - len(samples)))
         before, now = now, perf_counter()
         block_seconds = now - before
         if not block:
             continue
         samples += block
-        ask = ask or first_sample_count(block_seconds / len(block), budget)
+        ask = ask or first_sample_count(block_seconds / len(block), max_seconds)
         if len(samples) < ask:
             continue
         assessment = assess(samples)
@@ -264,9 +264,9 @@ def sample_until(
     return samples
 
 
-def first_sample_count(sample_seconds: float, budget: float) -> int:
+def first_sample_count(sample_seconds: float, max_seconds: float) -> int:
     """Return how many samples of that length are needed before a first check makes sense."""
-    return max(MIN_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
+    return max(MIN_SAMPLES, ceil(min(SPREAD_SECONDS, max_seconds / 4) / max(sample_seconds, 1e-9)))
 
 
 def _count_slow_start(samples: Sequence[float]) -> int:
@@ -291,11 +291,11 @@ def _may_hide_drift(steady: Sequence[float], precision: float) -> bool:
     return len(steady) < FEW_SAMPLES or (bound is not None and bound > precision * MAX_HIDDEN_DRIFT)
 
 
-def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:
-    """Return whether the median is known to ±`precision` (relative, 0.01 is 1 %) or `budget` seconds are over.
+def is_enough(samples: Sequence[float], precision: float, elapsed: float, max_seconds: float) -> bool:
+    """Return whether the median is known to ±`precision` (relative, 0.01 is 1 %) or `max_seconds` are over.
 
     Call it on a geometric schedule, not after each sample.
     """
-    return elapsed >= budget or (
+    return elapsed >= max_seconds or (
         len(samples) >= MIN_SAMPLES and assess_samples(samples, precision, doubt=False).done
     )

@@ -20,7 +20,9 @@ from tests.cuda_stand_in import nvidia as nvidia
 
 def timed(device: Device, microseconds: int, budget: float = 5.0) -> SampleSet:
     with open_clock(device.driver) as clock:
-        return time_cold(device.work(microseconds), clock, DeviceWatch(None), precision=0.05, budget=budget)
+        return time_cold(
+            device.work(microseconds), clock, DeviceWatch(None), precision=0.05, max_seconds=budget
+        )
 
 
 @pytest.mark.parametrize("kernels", range(8))
@@ -60,5 +62,9 @@ def test_a_budget_that_is_gone_ends_it_and_what_was_seen_is_told(device: Device)
 def test_work_that_nothing_waits_for_has_no_time(device: Device) -> None:
     with open_clock(device.driver) as clock, pytest.raises(FactError, match="on another stream"):
         time_cold(
-            lambda: device.cuda.stand_in_elsewhere(600), clock, DeviceWatch(None), precision=0.05, budget=1.0
+            lambda: device.cuda.stand_in_elsewhere(600),
+            clock,
+            DeviceWatch(None),
+            precision=0.05,
+            max_seconds=1.0,
         )

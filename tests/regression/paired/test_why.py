@@ -107,8 +107,8 @@ def test_on_a_device_one_count_of_calls_is_enough_and_the_trace_of_each_version_
         assert len(running) == 1 or request.passes == ("cprofile",)
         running.pop()
         assert request.passes is not None
-        assert request.limit is not None
-        asked.append((request.passes, request.limit))
+        assert request.passes_budget is not None
+        asked.append((request.passes, request.passes_budget))
         return ProfileResult("done", document=gpu_documents.of_trace())
 
     monkeypatch.setattr(why_module, "profile_once", profile)

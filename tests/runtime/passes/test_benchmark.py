@@ -71,7 +71,7 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path, word: str) -> None:
 
 def test_the_timing_pass_is_quiet_and_records(tmp_path: Path) -> None:
     code = SLEEP + "profkit.benchmark(fn, name='nap', flops=2e6)"
-    done = run(tmp_path, code, pass_name="timing", budget=0.8, precision=0.05)
+    done = run(tmp_path, code, pass_name="timing", sampling=0.8, precision=0.05)
     assert (done.code, done.out, done.err) == (0, "", "")
     (timing,) = done.timings
     assert (timing.name, timing.kind, timing.flops, timing.bytes) == ("nap", "benchmark", 2e6, None)
@@ -94,7 +94,7 @@ def test_a_reference_loop_runs_between_the_samples_of_benchmarks_and_regions_in_
     """
     (tmp_path / "counters").mkdir()
     timed, counted = (
-        run(folder, code, clock="", pass_name=name, budget=0.3, precision=0.05)
+        run(folder, code, clock="", pass_name=name, sampling=0.3, precision=0.05)
         for folder, name in ((tmp_path, "timing"), (tmp_path / "counters", "counters"))
     )
     benchmarked, nap = timed.timings
@@ -113,7 +113,7 @@ def test_regions_inside_a_benchmark_and_around_it_are_not_timed_beside_it(tmp_pa
         profkit.benchmark(fn, name="a")
     with profkit.region("apart"): pass
     """
-    done = run(tmp_path, code, pass_name="timing", budget=0.3)
+    done = run(tmp_path, code, pass_name="timing", sampling=0.3)
     assert [timing.name for timing in done.timings] == ["a", "apart"]
 
 

@@ -91,7 +91,7 @@ def test_the_timing_pass_records_all_of_it_and_loads_no_profiler(tmp_path: Path,
     profkit.benchmark(lambda: cuda.stand_in_work(300), name="a", flops=1e6)
     assert not {"nvtx", "torch", "cProfile"} & set(sys.modules)
     """
-    done = run(tmp_path, nvidia, code, pass_name="timing", budget=1, precision=0.05)
+    done = run(tmp_path, nvidia, code, pass_name="timing", sampling=1, precision=0.05)
     assert (done.code, done.out, done.err) == (0, "", "")
     (timing,) = done.timings
     (samples,) = timing.processes

@@ -24,7 +24,7 @@ Torch = Callable[..., Any]
 
 
 def timed(fn: Callable[[], object]) -> SampleSet:
-    return time_function(TimedCalls(fn), precision=0.05, budget=4.0)
+    return time_function(TimedCalls(fn), precision=0.05, max_seconds=4.0)
 
 
 # ---------------------------------------------------------------- back to back
@@ -64,7 +64,7 @@ def test_a_device_that_the_first_call_begins_to_use_is_found_with_its_first_time
 
 def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> None:
     code = "import torch, profkit\nprofkit.benchmark(lambda: torch.work(2000), name='w')"
-    directive = {"pass_name": "timing", "budget": 1, "precision": 0.05, "switch": {"kind": "signpost"}}
+    directive = {"pass_name": "timing", "sampling": 1, "precision": 0.05, "switch": {"kind": "signpost"}}
     done = run_workload(tmp_path, code, directive, path=FOLDER, STAND_IN_MPS="simulated")
     assert (done.code, done.err) == (0, "")
     (timing,) = done.timings

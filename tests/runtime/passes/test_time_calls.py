@@ -70,7 +70,7 @@ class Clock:
 
 def test_noise_ends_with_the_budget_and_says_not_precise(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = timing.time_calls(
-        Clock(monkeypatch).function(then=0.05, noise=0.5), precision=0.001, budget=3.0
+        Clock(monkeypatch).function(then=0.05, noise=0.5), precision=0.001, max_seconds=3.0
     )
     assert 2.5 < samples.spent <= 3.1
     assert not samples.precise
@@ -185,7 +185,7 @@ class BusyMachine(ProcessorWatch):
 def timed(machine: BusyMachine, budget: float = 3.0) -> timing.SampleSet:
     calls = timing.TimedCalls(machine.call)
     calls.watch = machine
-    return timing.time_calls(calls, precision=0.01, budget=budget)
+    return timing.time_calls(calls, precision=0.01, max_seconds=budget)
 
 
 def test_on_a_busy_machine_the_time_is_that_of_the_samples_that_had_a_processor(
