@@ -262,9 +262,13 @@ def _tuned(file: Any, line: Any, name: Any, keys: Any, configurations: Any) -> H
     return Hotspot(str(name), float(keys), None, int(keys), str(file), int(line), counters=known)
 
 
-def _widened(file: Any, line: Any, name: Any, type_: Any) -> Hotspot:
-    """Return a product in a Triton kernel whose operands were made float32, with their type in memory."""
-    return Hotspot(str(name), 1.0, None, 1, str(file), int(line), str(type_))
+def _widened(file: Any, line: Any, name: Any, type_: Any, exact: Any = False) -> Hotspot:
+    """Return a product in a Triton kernel whose operands were made float32, with their type in memory.
+
+    Or, with `exact`, one that asks for the digits of float32.
+    """
+    known = {"exact": 1.0} if exact else {}
+    return Hotspot(str(name), 1.0, None, 1, str(file), int(line), str(type_) or None, counters=known)
 
 
 def _padded(file: Any, line: Any, function: Any, looks: Any, columns: Any, unused: Any) -> Hotspot:

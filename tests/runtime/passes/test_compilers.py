@@ -131,6 +131,33 @@ def test_a_product_of_widened_operands_is_noted_where_memory_holds_16_bits(
     del kernel
 
 
+@pytest.mark.parametrize(
+    ("compiled", "type_"), [("[('*fp16', 'D'), ('*i8', 'D')]", "fp16"), ("[('*fp32', 'D')]", "")]
+)
+def test_a_product_that_asks_for_the_digits_of_float32_is_noted_whatever_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: str, type_: str
+) -> None:
+    class JITFunction:
+        def __init__(self, fn: Any, caches: dict[int, Any]) -> None:
+            self.fn, self.device_caches = fn, caches
+
+    monkeypatch.setitem(sys.modules, "triton.runtime.jit", SimpleNamespace(JITFunction=JITFunction))
+    (tmp_path / "exact_kernels.py").write_text(
+        "def multiply(a, b, tl):\n    return tl.dot(tl.load(a), b * 2, input_precision='ieee')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    tuner = TritonTuner(str(tmp_path / "out"))
+    tuner.start(SimpleNamespace(Autotuner=type("Autotuner", (), {})))
+    function = importlib.import_module("exact_kernels").multiply
+    kernels = [JITFunction(function, {0: ({compiled: "binary"}, "target")}), JITFunction(function, {})]
+    tuner.finish()
+    lines = (tmp_path / "out.operations").read_text().splitlines()
+    rows = [row for line in lines for row in json.loads(line).get("widened", [])]
+    assert rows == [[str(tmp_path / "exact_kernels.py"), 2, "multiply", type_, True]]  # the other never ran
+    del sys.modules["exact_kernels"]
+    del kernels
+
+
 VARIANTS = """
 import sys
 from types import SimpleNamespace

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.runtime.passes.host.compilers.triton_kernels import narrow_type, widened_line
+from profkit.runtime.passes.host.compilers.triton_kernels import (
+    exact_line,
+    narrow_type,
+    widened_line,
+)
 
 KERNEL = """
 @triton.jit
@@ -48,3 +52,19 @@ def test_a_source_that_is_none_has_no_product(source: str) -> None:
 def test_the_type_is_that_of_the_pointers_that_a_kernel_was_compiled_for() -> None:
     assert narrow_type("[('*bf16', 'D'), ('*fp32', 'D'), ('i32', '')]{'num_warps': 8}") == "bf16"
     assert narrow_type("[('*fp32', 'D'), ('i32', '')]") is None
+
+
+@pytest.mark.parametrize(
+    ("product", "line"),
+    [
+        ('acc = tl.dot(a, b, acc, input_precision="ieee")', 6),
+        ("acc += tl.dot(a, b, allow_tf32=False)", 6),
+        ('acc = tl.dot(a, b, acc, input_precision="tf32x3")', None),
+        ("acc = tl.dot(a, b, acc, input_precision=PRECISION)", None),
+        ("acc = tl.dot(a, b, acc)", None),
+    ],
+)
+def test_a_product_that_asks_for_the_digits_of_float32_is_known_by_its_source(
+    product: str, line: int | None
+) -> None:
+    assert exact_line(body("a = tl.load(a_ptr)", product)) == line

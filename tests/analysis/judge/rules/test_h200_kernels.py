@@ -11,7 +11,7 @@ import pytest
 
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
-from profkit.core.types import Hotspot, Insight, KernelInstruction, Profile, RunDocument
+from profkit.core.types import Counter, Hotspot, Insight, KernelInstruction, Profile, RunDocument
 from tests import kernel_documents
 from tests.analysis.judge.rules.test_gpu_rules import H100
 from tests.kernel_documents import Values
@@ -397,3 +397,83 @@ def test_a_widened_product_of_a_kernel_that_hardly_multiplies_or_is_another_is_n
     assert "widened-product" not in found(replace(document, profiles=(widened("column_stats_kernel"),)))
     document = counted(MLP_KERNELS, "linear_gelu_kernel", "/w/kernels.py")
     assert "widened-product" not in found(replace(document, profiles=(widened("other_kernel"),)))
+
+
+# A product of int8 weights, made float32 for `tl.dot(x, w, acc, input_precision="ieee")`, of a grid of 1.6 waves.
+FMA_PRODUCT: Values = {
+    "bandwidth.dram.share": 0.1934,
+    "bandwidth.l1.share": 93.93,
+    "bandwidth.l2.share": 2.83,
+    "bandwidth.shared.share": 93.72,
+    "instructions": 324751360.0,
+    "issue.active": 23.71,
+    "launch.blocks": 1024.0,
+    "launch.multiprocessors": 132.0,
+    "launch.waves": 1.552,
+    "memory.coalescing": 100.0,
+    "memory.spill.loads": 0.0,
+    "occupancy.achieved": 26.91,
+    "occupancy.theoretical": 31.25,
+    "pipe.alu.utilization": 1.232,
+    "pipe.fp16.utilization": 0.6125,
+    "pipe.fp32.utilization": 20.23,
+    "pipe.fp64.utilization": 0.0,
+    "pipe.lsu.utilization": 8.843,
+    "pipe.xu.utilization": 2.464,
+    "shared.bank_conflicts": 256819200.0,
+    "shared.bank_conflicts.excess": 256819200.0,
+    "shared.bank_conflicts.share": 75.79,
+    "tensor.utilization": 0.002393,
+    "warp.execution_efficiency": 100.0,
+}
+FFMA = 8589934592.0  # by all threads
+
+
+def multiplied(
+    ffma: float = FFMA, file: str = "/w/w8.py", profiles: tuple[Profile, ...] = (), **changed: float
+) -> dict[str, Insight]:
+    document = counted({**FMA_PRODUCT, **changed}, "w8_kernel", file)
+    name = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+    counter = Counter(name, ffma, "measured", scope=document.kernels[0].scope)
+    return found(replace(document, counters=(counter,), profiles=profiles))
+
+
+def test_a_product_without_tensor_cores_is_told_instead_of_the_bank_conflicts_that_it_makes() -> None:
+    rules = multiplied()
+    assert "bank-conflicts" not in rules
+    told = rules["fma-product"]
+    assert "83 % of its instructions are multiply-adds" in told.evidence
+    assert "float16" in told.change
+    assert told.gain is not None
+    assert told.gain.at_most == pytest.approx(1 - 1 / 7.4)  # TF32 instead of FP32
+
+
+def test_a_product_that_asks_for_all_digits_is_told_at_its_line() -> None:
+    spot = Hotspot("w8_kernel", 1.0, None, 1, "/w/w8.py", 34, "fp16", counters={"exact": 1.0})
+    asked = Profile("products of widened operands", "count", 1.0, (spot,), "widened-products")
+    rules = multiplied(profiles=(asked,))
+    assert (rules["fma-product"].where.line, "bank-conflicts" in rules) == (34, False)
+    assert "although memory holds fp16" in rules["fma-product"].evidence
+    assert "widened-product" not in rules
+    # Of operands of 16 bits the tensor cores multiply all the same, whatever a product asks for.
+    busy = multiplied(profiles=(asked,), **{"tensor.utilization": 30.0})
+    assert "fma-product" not in busy
+    assert "widened-product" not in busy
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        multiplied(ffma=0.4 * FFMA),  # something else is most of its work
+        multiplied(**{"tensor.utilization": 40.0}),
+        multiplied(file=""),  # of CUDA C++: multiply-adds there are no product, as far as anybody knows
+    ],
+)
+def test_bank_conflicts_of_other_kernels_are_told(rules: dict[str, Insight]) -> None:
+    assert "fma-product" not in rules
+    assert "bank-conflicts" in rules
+
+
+def test_a_polynomial_in_registers_is_no_product() -> None:
+    changed = {"bandwidth.shared.share": 0.0, "shared.bank_conflicts.share": 0.0}
+    assert "fma-product" not in multiplied(**changed)

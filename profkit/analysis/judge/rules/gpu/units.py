@@ -164,6 +164,8 @@ def widened_product(run: RunEvidence) -> Iterator[Insight]:
     """Find products of a Triton kernel of which both operands are numbers of 16 bits that it makes float32 before."""
     profile = run.profile("widened-products")
     for spot in profile.hotspots if profile is not None else ():
+        if spot.counters.get("exact"):
+            continue
         named = (kernel for kernel in run.kernels if kernel.row.scope.name == spot.function)
         kernel = max(named, key=lambda candidate: candidate.share, default=None)
         if (
@@ -189,6 +191,57 @@ def widened_product(run: RunEvidence) -> Iterator[Insight]:
             ),
             ("tensor.utilization", "shared.bank_conflicts.share"),
             replace(kernel.place, file=spot.file, line=spot.line, function=spot.function),
+        )
+
+
+_FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+_LANES = 32
+# Of a kernel's instructions and passes: a product on FMA units is made of multiply-adds of what shared memory holds.
+OF_PRODUCTS, OF_SHARED, NO_TENSOR = 0.6, 10.0, 1.0
+
+
+def fma_product(run: RunEvidence) -> Iterator[Insight]:
+    """Find products of a Triton kernel that FP32's multiply-add units compute, on a chip with fast tensor cores.
+
+    Most of its instructions are multiply-adds, and their operands come from shared memory, in which Triton keeps those
+    of `tl.dot`: all that is slow about that memory is due to how the product is computed.
+    """
+    profile = run.profile("widened-products")
+    spots = {
+        spot.function: spot
+        for spot in (profile.hotspots if profile is not None else ())
+        if spot.counters.get("exact")
+    }
+    for kernel in run.kernels:
+        spot = spots.get(kernel.row.scope.name or "")
+        part = kernel.counters.get(_FFMA, 0.0) / _LANES / max(1.0, kernel.values.get("instructions", 0.0))
+        speed = _TF32_SPEED.get(kernel.gpu.capability or "") if kernel.gpu is not None else None
+        is_product = spot is not None or kernel.above("bandwidth.shared.share", OF_SHARED)
+        if kernel.language != "triton" or speed is None or part < OF_PRODUCTS or not is_product:
+            continue
+        if not kernel.below("tensor.utilization", NO_TENSOR) or "tensor.utilization" not in kernel.values:
+            continue
+        where = kernel.place_of(kernel.instructions)
+        why = ""
+        if spot is not None:
+            where = replace(where, file=spot.file, line=spot.line, function=spot.function)
+            narrow = f", although memory holds {spot.library}" if spot.library else ""
+            why = f"; this tl.dot asks for all digits of float32{narrow}, which tensor cores do not have"
+        yield insight_on(
+            "fma-product",
+            kernel,
+            "Let tl.dot use the tensor cores: it multiplies in float32 without them",
+            f"{percent_text(100 * part)} of its instructions are multiply-adds in float32, and the tensor cores do "
+            f"nothing{why}",
+            bounded_gain(
+                run,
+                kernel,
+                1 - 1 / speed,
+                f"TF32 is {speed:.0f} times as fast as FP32 on this chip",
+                (*PIPES, "L1", "shared memory", "the load/store pipe"),
+            ),
+            ("tensor.utilization", "flops.share.f32", "shared.bank_conflicts.share"),
+            where,
         )
 
 

@@ -65,16 +65,23 @@ class TritonTuner:
                 yield [os.path.abspath(code.co_filename), line, code.co_name, code.co_name, ""]
 
     def _widened(self) -> Iterator[list[object]]:
-        """Yield file, line, kernel and type of each product of 16-bit numbers that were made float32 before it."""
+        """Yield file, line, kernel and type of each product of 16-bit numbers that were made float32 before it.
+
+        A product that asks for the digits of float32 has a true value behind its type of 16 bits in memory, if any.
+        """
         for kernel in self._kernels:
             with suppress(Exception):
                 code = kernel.fn.__code__
                 if is_foreign(code.co_filename):
                     continue
-                kind = next(filter(None, map(narrow_type, compiled_for(kernel))), None)
-                line = widened_line(inspect.getsource(kernel.fn)) if kind is not None else None
-                if line is not None:
-                    yield [os.path.abspath(code.co_filename), code.co_firstlineno + line, code.co_name, kind]
+                signatures = list(compiled_for(kernel))
+                kind = next(filter(None, map(narrow_type, signatures)), None)
+                source = inspect.getsource(kernel.fn) if signatures else ""
+                file, first = os.path.abspath(code.co_filename), code.co_firstlineno
+                if kind is not None and (line := widened_line(source)) is not None:
+                    yield [file, first + line, code.co_name, kind]
+                if (line := exact_line(source)) is not None:
+                    yield [file, first + line, code.co_name, kind or "", True]
 
     def finish(self) -> None:
         """Write, as the process ends, each kernel's place, name and keys, and the configurations tried for each key."""
@@ -189,18 +196,43 @@ def widened_line(source: str) -> int | None:
     The tensor cores multiply what they are given: float32 as TF32, at half the rate of bfloat16 and with twice the
     bytes in shared memory, however few digits there were in memory. None where no product is of this form.
     """
-    if len(source) > MAX_SOURCE_CHARACTERS:
-        return None
-    try:
-        tree = ast.parse(textwrap.dedent(source))
-    except (SyntaxError, ValueError, RecursionError):
+    tree = _parsed(source)
+    if tree is None:
         return None
     values = dict(_assigned(tree))
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node.func) == "dot")
-    for call in calls:
+    for call in _dots(tree):
         if len(call.args) >= 2 and all(_is_widened(operand, values) for operand in call.args[:2]):
             return call.lineno - 1
     return None
+
+
+def exact_line(source: str) -> int | None:
+    """Return the line, counted from 0, of a `tl.dot` that asks for the digits of float32.
+
+    Tensor cores have none: of operands in float32 the product is multiplied on other units. None where no product asks.
+    """
+    tree = _parsed(source)
+    for call in _dots(tree) if tree is not None else ():
+        for keyword in call.keywords:
+            value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+            if (keyword.arg, value) in (("input_precision", "ieee"), ("allow_tf32", False)):
+                return call.lineno - 1
+    return None
+
+
+def _parsed(source: str) -> ast.Module | None:
+    """Return the tree of a kernel's source; None where it is too long or no Python."""
+    if len(source) > MAX_SOURCE_CHARACTERS:
+        return None
+    try:
+        return ast.parse(textwrap.dedent(source))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _dots(tree: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls of `tl.dot`."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node.func) == "dot")
 
 
 def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
