@@ -98,7 +98,7 @@ def test_a_busy_machine_makes_a_window_no_later_and_its_limit_is_extended(tmp_pa
     quiet = planned(tmp_path, PYTHON, 1.0)
     assert (busy.limit, busy.steps[0].directive.delay) == (quiet.limit, quiet.steps[0].directive.delay)
     assert all(step.extended for step in busy.steps)
-    assert busy.cost * 3.0 == pytest.approx(2 * busy.limit)  # of three times as long it is ended at twice
+    assert busy.cost * 3.0 == pytest.approx(2 * quiet.cost)  # of three times as long it is ended at twice
     assert not any(step.extended for step in planned(tmp_path, PYTHON, 1.0, marked=True).steps)
 
 
@@ -160,20 +160,26 @@ def test_a_simulation_that_was_ended_before_it_counted_is_not_said_to_lack_a_reg
         (3.7, 3.0, 0.0),  # twice the time is over
     ],
 )
-def test_the_window_begins_no_later_into_a_program_that_starts_fast(monkeypatch, age, queued, waits):
+def test_the_window_begins_no_later_into_a_program_that_starts_fast(
+    monkeypatch, tmp_path, age, queued, waits
+):
     """Of a program of 0.2 s nothing was counted: it had ended before its window."""
-    slept = _slept(monkeypatch, age, [queued] * 9)
+    slept = _slept(monkeypatch, tmp_path, age, [queued] * 9)
     assert sum(slept) == pytest.approx(waits, abs=0.02)
 
 
-def test_the_window_begins_later_by_the_time_for_which_the_program_waited_for_a_processor(monkeypatch):
+def test_the_window_begins_later_by_the_time_for_which_the_program_waited_for_a_processor(
+    monkeypatch, tmp_path
+):
     """With two other programs beside it, one of 3.6 s was simulated in its imports: "too little was simulated"."""
-    slept = _slept(monkeypatch, 1.6, [0.0, 0.15, 0.15])
+    slept = _slept(monkeypatch, tmp_path, 1.6, [0.0, 0.15, 0.15])
     assert slept == [pytest.approx(0.2, abs=0.02), pytest.approx(0.15, abs=0.02)]
-    assert sum(_slept(monkeypatch, 1.6, [0.0, *range(1, 9)])) == pytest.approx(2 * 1.8 - 1.6, abs=0.02)
+    assert sum(_slept(monkeypatch, tmp_path, 1.6, [0.0, *range(1, 9)])) == pytest.approx(
+        2 * 1.8 - 1.6, abs=0.02
+    )
 
 
-def _slept(monkeypatch, age, queued):
+def _slept(monkeypatch, folder, age, queued):
     """Sleep until a window of 1.8 s, `age` seconds after the start; `queued`: seconds in a queue, at each look."""
     slept, looks = [], iter(queued)
     clock = SimpleNamespace(
@@ -185,7 +191,9 @@ def _slept(monkeypatch, age, queued):
     monkeypatch.setattr(simulation_window, "_queued_seconds", lambda: next(looks))
     requests = SimpleNamespace(ClientRequests=lambda: SimpleNamespace(reason="not under valgrind"))
     monkeypatch.setattr(simulation_window.importlib, "import_module", lambda _: requests)
-    simulation_window.SimulationWindow("-")._begin_after(1.8)
+    simulation_window.SimulationWindow(str(folder / "window"))._begin_after(1.8)
+    began = json.loads((folder / "window").read_text())["began"]
+    assert began == pytest.approx(age + sum(slept), abs=0.03)
     return slept
 
 
@@ -259,6 +267,65 @@ begin = time.time()
 while time.time() - begin < 200:
     sum(i * i for i in range(1000))
 """
+
+
+HOT = """
+import time
+def fill():
+    begin = time.time()
+    while time.time() - begin < 1.5:
+        sum(i * i for i in range(1000))
+def work():
+    while True:
+        time.sleep(0.01)
+fill()
+print("filled", flush=True)
+work()
+"""
+
+
+def _window_directive(line, **more):
+    wanted = {"file": "work.py", "line": line, "function": "work", "each": True, "names": [], "loop": False}
+    return json.dumps({"pass_name": "counters", "record": "r", "delay": 60.0, "lines": [wanted], **more})
+
+
+def test_a_window_begins_where_the_hottest_line_is_met_and_the_program_ends_after_it(tmp_path):
+    """Under no valgrind here: what counts is when. Of a program of 5 s, 8 s had gone by before its window."""
+    (tmp_path / "work.py").write_text(HOT)
+    argv, _ = host_command((sys.executable, "work.py"), "simulation-window", tmp_path / "window")
+    given = _window_directive(HOT.splitlines().index("        time.sleep(0.01)") + 1, longest=0.5)
+    env = {
+        **os.environ,
+        "PROFKIT_DIRECTIVE": given.replace('"work.py"', json.dumps(str(tmp_path / "work.py"))),
+    }
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout == "filled\n"  # it would not have ended by itself
+    assert 1.5 < json.loads((tmp_path / "window").read_text())["began"] < 20.0
+
+
+def test_a_program_with_others_below_it_is_left_to_the_limit(tmp_path):
+    """Their simulations would be killed before they had written their reports."""
+    code = """import subprocess, sys
+subprocess.run([sys.executable, '-c', 'import time; time.sleep(1.5)'])
+print('end')"""
+    (tmp_path / "work.py").write_text(code)
+    argv, _ = host_command((sys.executable, "work.py"), "simulation-window", tmp_path / "window")
+    env = {**os.environ, "PROFKIT_DIRECTIVE": _window_directive(9, delay=0.1, longest=0.3)}
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout == "end\n"
+
+
+def test_a_part_of_a_program_says_when_it_began_and_the_plan_allows_for_its_end(tmp_path):
+    plan = planned(tmp_path, PYTHON, 3.0, imports=0.2)
+    directive = plan.steps[0].directive
+    assert directive.longest == 4.0
+    assert plan.cost * 3.0 == pytest.approx(directive.delay + 4.0 + 0.6)
+    context = recorded(tmp_path, 2, 3)
+    found = {r.metric: r for r in read_simulation(context, plan, 5.0).readings if r.scope.kind == "run"}
+    assert spoken(found["dram.bytes"].reason).endswith("beginning 6 s after its start (under valgrind)")
+    (tmp_path / "artifacts" / "simulate-l2.window").write_text('{"began": 1.8}')
+    found = {r.metric: r for r in read_simulation(context, plan, 5.0).readings if r.scope.kind == "run"}
+    assert spoken(found["dram.bytes"].reason).endswith("beginning 2 s after its start (under valgrind)")
 
 
 @pytest.fixture

@@ -50,6 +50,7 @@ from profkit.profilers.valgrind.read import read_callgrind
 from profkit.profilers.valgrind.window import is_window, window_argv
 from profkit.runtime.passes.command import host_command
 from profkit.runtime.passes.host.simulation_window import START_SECONDS
+from profkit.runtime.passes.read import read_window_begin
 
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
 # 65 ns a lane): 2 ms of native work is up to 6 s.
@@ -62,10 +63,13 @@ SECONDS, MIN_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
 START_FACTOR, START_UP = 12.0, 3.0
 # A product of 400 rows in FP64 took 1,160 times as long, in FP32 it is twice that: time in BLAS is between both.
 PRODUCT_COST = 1600.0
-# An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
-# valgrind, then runs at least three times slower. Never before its imports are over.
+# An unmarked Python program that is too long is simulated from its hottest line on, and by the clock from this point on
+# at the latest: it starts slower under valgrind, then runs at least three times slower. Never before its imports end.
 BEFORE_EACH, IMPORT_FACTOR = 1.5, 10.0
 LATEST, WINDOW, MIN_WINDOW = 25.0, 5.0, 3.0
+# Wall seconds of a window after which the program ends by itself, where the user gives no budget: some 120 million
+# instructions. And those in which callgrind writes its report.
+ENOUGH, WRITING = 4.0, 0.6
 EXTENDED = 2.0  # times as long as without other programs it may take beside them
 FINISH = 20.0  # to write the report once the time is over, on a busy machine too
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
@@ -76,7 +80,12 @@ class Simulation(Pass):
 
     name, tool = "counters", "valgrind"
     step_names = ("simulate-l2", "simulate-l3")
-    leaves = ("simulate-l2.callgrind.#", "simulate-l3.callgrind.#")
+    leaves = (
+        "simulate-l2.callgrind.#",
+        "simulate-l3.callgrind.#",
+        "simulate-l2.window",
+        "simulate-l3.window",
+    )
 
     def __init__(self, context: RunContext, valgrind: ValgrindAbility) -> None:
         super().__init__(context)
@@ -105,7 +114,8 @@ class Simulation(Pass):
         if state.marked and state.plain_seconds is not None:
             cost = _marked_seconds(state, state.plain_seconds) / state.plain_seconds
         if state.plain_seconds is not None and limit is not None:
-            cost = min(cost, (1.0 if state.marked else _busy(state)) * limit / state.plain_seconds)
+            seconds = limit if delay is None or self._enough is None else delay + self._enough + WRITING
+            cost = min(cost, (1.0 if state.marked else _busy(state)) * seconds / state.plain_seconds)
         shapes = [_shape(cache) for cache in (first, second, third) if cache]
         return self.planned(
             steps,
@@ -117,6 +127,11 @@ class Simulation(Pass):
             simulated=True,
             notes=(*shapes, *changed_geometries(inner, first, *(level for _, level in levels))),
         )
+
+    @property
+    def _enough(self) -> float | None:
+        """Return the seconds of a window after which the program ends by itself; None: its limit ends it."""
+        return ENOUGH if self.context.budget is None else None
 
     def _simulated_time(self, state: PlanState) -> tuple[float | None, float | None]:
         """Return the seconds after which the simulation ends, and begins; None: with the program."""
@@ -155,7 +170,7 @@ class Simulation(Pass):
         """Return the step that simulates one pair of caches."""
         command: Sequence[str] = self.context.workload.command
         if delay is not None:
-            hosted, _ = host_command(command, "simulation-window", self.folder / name)
+            hosted, _ = host_command(command, "simulation-window", self.folder / f"{name}.window")
             command, delay = (hosted, delay) if hosted is not None else (command, None)
         argv = callgrind_argv(
             command,
@@ -180,7 +195,14 @@ class Simulation(Pass):
             argv,
             env=single_thread_env(),
             directive=self.directive(
-                name, switch, iterations=iterations, delay=delay, entries=entries, ends=entries is not None
+                name,
+                switch,
+                iterations=iterations,
+                delay=delay,
+                longest=self._enough if delay is not None else None,
+                lines=state.lines[:1] if delay is not None else (),
+                entries=entries,
+                ends=entries is not None,
             ),
             tool="valgrind",
             finish=FINISH,
@@ -276,7 +298,7 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
         notes.append(Fact.of("entries-simulated", count=directive.entries[1]))
     if not levels.same_work:
         readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
-    if (part := _simulated_part(plan, seconds)) is not None:
+    if (part := _simulated_part(context.folder, plan, seconds)) is not None:
         arithmetic = _arithmetic_share(readings)
         readings = tuple(_of_a_part(reading, part, arithmetic) for reading in readings)
         # two parts are never of the same work
@@ -330,7 +352,7 @@ def _shape(cache: Cache) -> Fact:
     return Fact.of("simulated-cache", source=cache.source, **geometry)
 
 
-def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:
+def _simulated_part(folder: Path, plan: PassPlan, seconds: float) -> Fact | None:
     """Return which part of the program was simulated; None where all of it was."""
     step = plan.steps[0]
     delay = step.directive.delay if step.directive is not None else None
@@ -340,7 +362,8 @@ def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:
         return None
     if delay is None:
         return Fact.of("simulated-beginning", seconds=plan.limit or 0.0)
-    return Fact.of("simulated-part", seconds=delay)
+    began = read_window_begin(folder / "artifacts" / f"{step.name}.window")
+    return Fact.of("simulated-part", seconds=began if began is not None else delay)
 
 
 _RATES = ("%", "B/FLOP", "FLOP/B")

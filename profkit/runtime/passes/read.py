@@ -47,6 +47,15 @@ def read_packages(plan: PassPlan) -> dict[str, str]:
     return packages
 
 
+def read_window_begin(path: Path) -> float | None:
+    """Return the seconds into its program at which a simulation's window began; None where it did not say."""
+    try:
+        began = json.loads(read_bounded(path)).get("began")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return float(began) if isinstance(began, (int, float)) and 0 <= began < 1e6 else None
+
+
 def region_timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
     """Return the timing pass's samples by name, one SampleSet per process.
 
