@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from profkit.analysis.stacks.column_walks import column_walks_at
 from profkit.core.types import Construct
 
 ABOVE, BELOW = 2, 6  # lines around a sampled one, in which a search stands
@@ -55,7 +56,12 @@ def native_constructs(lines: Sequence[str], number: int) -> tuple[Construct, ...
     """
     if not 0 < number <= len(lines):
         return ()
-    return (*_search(lines, number - 1), *_grown_sort(lines, number - 1), *_polled_lock(lines, number - 1))
+    return (
+        *_search(lines, number - 1),
+        *_grown_sort(lines, number - 1),
+        *_polled_lock(lines, number - 1),
+        *column_walks_at(lines, number),
+    )
 
 
 def _joined(lines: Sequence[str], first: int, last: int) -> str:

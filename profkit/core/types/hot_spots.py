@@ -42,6 +42,7 @@ ConstructKind = Literal[
     "same-member",  # reads a member, as `name` writes it; `how`: call or [], and "loop" or the parameters behind it
     "same-call",  # calls `name`, which has no effect, with what stays; `how`: such calls, all of it there, the text
     "same-fit",  # fits a model `name` to what stays; `how`: the parameters of the function that this depends on
+    "column-walk",  # compiled code: the index of `name` moves by a row in an inner loop; `how`: what both loops count
     "given-grown",  # calls `name` with all of `how`, which the loop around makes longer each time
     "kept-mask",  # `name` is compared with an item into a mask, or indexed by it; `how`: the line of the mask, the item
     "compares-all",  # all elements of `name`, an array that stays, with the item; `how`: "equal", or "nearest"

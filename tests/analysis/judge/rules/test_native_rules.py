@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.rules.native.loops import column_walk
 from profkit.core.types import (
     RUN,
     CodeLine,
@@ -251,3 +252,41 @@ def test_a_sort_that_compares_what_is_there_is_the_work_itself() -> None:
     assert sorted_by(3.6, ("__memcmp_avx2_movbe", 2.0)) is None  # a field
     assert sorted_by(1.0, ("malloc", 0.4)) is None  # most of it is the sort
     assert sorted_by(3.6, ("malloc", 0.01)) is None
+
+
+@pytest.mark.parametrize(
+    ("loads", "beyond", "elsewhere", "said"),
+    [
+        (20e6, 0.9, 0.0, True),
+        (100e6, 0.9, 0.0, False),  # one load in a hundred misses
+        (20e6, 0.1, 0.0, False),  # the second cache has the columns
+        (20e6, 0.9, 5e6, False),  # most misses are in another line
+    ],
+)
+def test_a_walk_down_columns_by_its_text_is_told_where_its_loads_miss_two_caches(
+    loads: float, beyond: float, elsewhere: float, said: bool
+) -> None:
+    walks = LineCode("sum += src[y * w + x];", constructs=(Construct("column-walk", "src", "x y"),))
+    spot = replace(SPOT, code=walks)
+    lines = (
+        Hotspot("tick", 9e7, file="filter.cpp", line=12, counters={"Ir": 9e7, "Dr": loads, "D1mr": 1e6}),
+        Hotspot("load", 9e6, file="filter.cpp", line=70, counters={"Ir": 9e6, "Dr": 9e6, "D1mr": elsewhere}),
+    )
+    misses = 1e6 + elsewhere
+    counters = tuple(
+        Counter(name, value, "measured", scope=RUN)
+        for name, value in (("D1mr", misses), ("D2mr", beyond * misses))
+    )
+    document = replace(
+        documents.empty(),
+        hot_spots=(spot,),
+        profiles=(Profile("", "instructions", 9.9e7, lines, "counted-lines"),),
+        counters=counters,
+    )
+    found = column_walk(document, spot)
+    assert (found is not None) == said
+    if found is not None:
+        assert (
+            "the loop over y moves src's index by a row, the outer one over x by one element"
+            in found.evidence
+        )

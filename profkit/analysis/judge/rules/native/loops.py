@@ -130,6 +130,42 @@ def strided_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
+# Of the loads of a line, and of all loads that miss: one line of the cache for each element of a column, of which a
+# filter of 25 rows reads each 25 times.
+COLUMN_MISSES, MOST_MISSES = 0.03, 0.5
+
+
+def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a line whose index goes down a column by its text, and whose loads were simulated to miss two caches.
+
+    For addresses that the code of the inner loop does not show to move by an equal step, as where the row is clamped.
+    """
+    walk = next((construct for construct in _constructs(spot, "column-walk")), None)
+    lines, where = profile_of(document, "counted-lines"), spot.where
+    if walk is None or lines is None or spot.seconds < MIN_SECONDS or not _is_beyond(document):
+        return None
+    name = (where.file or "").rpartition("/")[2]
+    here = [
+        row
+        for row in lines.hotspots
+        if (row.file or "").rpartition("/")[2] == name and row.line == where.line
+    ]
+    loads, misses = (sum(row.counters.get(event, 0.0) for row in here) for event in ("Dr", "D1mr"))
+    total = sum(row.counters.get("D1mr", 0.0) for row in lines.hotspots)
+    if not loads or misses < max(COLUMN_MISSES * loads, MOST_MISSES * total):
+        return None
+    outer, inner = walk.how.split()
+    return say(
+        spot,
+        "strided-access",
+        COLUMNS,
+        f"the loop over {inner} moves {walk.name}'s index by a row, the outer one over {outer} by one element; "
+        f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads in this line were simulated "
+        "to miss the first cache, most of them the second one too",
+        change=words("strided-access.columns", "host"),
+    )
+
+
 def _is_beyond(document: RunDocument) -> bool:
     """Return whether most of what misses the first cache was simulated to miss the second one, too."""
     counters = {counter.name: counter.value or 0.0 for counter in document.counters if counter.scope == RUN}
@@ -183,4 +219,4 @@ def _loop_near(document: RunDocument, spot: CodeSpot) -> Hotspot | None:
     return max(near, key=lambda row: row.own, default=None)
 
 
-PATTERNS: tuple[Find, ...] = (native_search, grown_sort, serial_sum, strided_loop)
+PATTERNS: tuple[Find, ...] = (native_search, grown_sort, serial_sum, strided_loop, column_walk)
