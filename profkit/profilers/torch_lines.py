@@ -114,11 +114,13 @@ def _add_thread(lines: _Lines, rows: Iterable[tuple[float, float, Mapping[str, A
             if line is not None:
                 opened.line = line
                 lines.totals[line] = lines.totals.get(line, 0.0) + length
-        elif around.line is not None:
+        elif around.line is not None and not _WRAPS.match(name):
             _add_operation(lines, opened, name, event.get("args"), length, outermost=around.operation is None)
         stack.append(opened)
 
 
+# What autograd puts around the operations of a backward pass: these have names that users know, and shapes.
+_WRAPS = re.compile(r"autograd::engine::evaluate_function: |\w+Backward\d*$|torch::autograd::")
 _NODE = re.compile(r"autograd::engine::evaluate_function: (\w+?)Backward\d*$")
 
 

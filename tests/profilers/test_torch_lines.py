@@ -217,3 +217,20 @@ def test_a_limit_is_that_of_the_steady_step_where_the_profiler_saw_slower_calls(
     row = account.rows[0]
     assert (row.what, row.seconds) == ("mm [8,8] fp32", pytest.approx(0.0072))
     assert row.busy == (pytest.approx(busy) if busy else None)
+
+
+def test_a_backward_pass_has_its_operations_and_not_the_nodes_around_them(tmp_path: Path) -> None:
+    node = "ConvolutionBackward0"
+    events = [
+        event("user_annotation", "profkit-at /app/net.py:9:train", 0, 900),
+        event("cpu_op", f"autograd::engine::evaluate_function: {node}", 10, 800),
+        event("cpu_op", node, 12, 790),
+        event("cpu_op", "aten::convolution_backward", 15, 700, **FLOAT),
+        event("cpu_op", "aten::mkldnn_convolution_backward", 20, 600, **FLOAT),
+    ]
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"traceEvents": events}))
+    profile = read_torch_lines(trace)
+    assert profile is not None
+    rows = {one.function: one.own for one in profile.hotspots}
+    assert rows == {"train": pytest.approx(900e-6), "convolution_backward": pytest.approx(700e-6)}
