@@ -40,7 +40,7 @@ _READS = frozenset(
 _CONSTRUCTORS = frozenset(("__init__", "__post_init__", "__new__", "__setstate__"))
 
 
-class Changes(NamedTuple):
+class ChangedNames(NamedTuple):
     """What functions of a file change: first names, as `seen` of `seen.add(x)`, and attributes of whatever object."""
 
     names: frozenset[str]
@@ -55,7 +55,7 @@ def is_harmless(name: str) -> bool:
 def pure_calls(
     function: ast.FunctionDef | ast.AsyncFunctionDef,
     name_of: Callable[[ast.AST], str],
-    changes: Callable[[], Changes],
+    changes: Callable[[], ChangedNames],
 ) -> int | None:
     """Return the line in which a function without effect calls itself, 0 where it does not.
 
@@ -89,9 +89,9 @@ def pure_calls(
     return calls_itself if not of_object or not attributes & changes().attributes else None
 
 
-def changes_in(functions: Sequence[ast.AST], name_of: Callable[[ast.AST], str]) -> Changes:
+def changes_in(functions: Sequence[ast.AST], name_of: Callable[[ast.AST], str]) -> ChangedNames:
     """Return what functions store into, and what they call a method of that may change it."""
-    return Changes(_changed_names(functions, name_of), _changed_attributes(functions, name_of))
+    return ChangedNames(_changed_names(functions, name_of), _changed_attributes(functions, name_of))
 
 
 def _changed_names(functions: Sequence[ast.AST], name_of: Callable[[ast.AST], str]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from profkit.analysis.stacks.busy_waits import busy_waits_at, ends_at_a_time, last_name
-from profkit.analysis.stacks.effects import Changes, changes_in, is_harmless, pure_calls
+from profkit.analysis.stacks.effects import ChangedNames, changes_in, is_harmless, pure_calls
 from profkit.analysis.stacks.expressions import (
     appended_row,
     applies_by_rows,
@@ -167,7 +167,7 @@ class _Source:
                     self.patterns |= {name: pattern for target in node.targets if (name := _dotted(target))}
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ChangedNames:
         """Return what functions of the file change."""
         return changes_in(self.functions, self.name_of)
 
