@@ -74,7 +74,7 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
         above = line.callers[0] if line.callers and number < MAX_SOURCES else None
         caller_code = code_of(above.file, above.line) if above is not None else None
         lines.append(_asleep(replace(line, code=code, caller_code=caller_code)))
-    imports = next((one for one in report.profiles if one.kind == "sampled-imports"), None)
+    imports = next((profile for profile in report.profiles if profile.kind == "sampled-imports"), None)
     importing = imported_lines(imports)[:MAX_SOURCES] if imports is not None else []
     import_codes = {
         f"{line.file}:{line.line}": code

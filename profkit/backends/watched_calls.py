@@ -13,7 +13,7 @@ from profkit.backends.source_lines import source_of_addresses
 from profkit.core.process import ask
 from profkit.core.types import RegisterFact
 from profkit.profilers.perf.registers import CodePlace
-from profkit.profilers.perf.watch import Watched
+from profkit.profilers.perf.watch import WatchReport
 from profkit.profilers.perf.watched_facts import watched_facts
 
 _CALLED = re.compile(r"\bcall\w*\s.*<(?:__)?(\w+?)(?:_finite)?@")
@@ -21,7 +21,7 @@ SECONDS = 10.0  # for one call
 _LONGEST = 15  # bytes of an instruction
 
 
-def seen_in_calls(program: Path, watched: Watched) -> tuple[RegisterFact, ...]:
+def seen_in_calls(program: Path, watched: WatchReport) -> tuple[RegisterFact, ...]:
     """Return what watched calls show, at the places that the samples have as well."""
     addresses = sorted({call.address for call in watched.calls})
     codes = source_of_addresses(program, addresses)

@@ -338,11 +338,13 @@ def with_growth(profile: Profile, path: Path) -> Profile:
         }
     except (OSError, ValueError, AttributeError, TypeError, IndexError):
         return profile
-    spots = ((one, grown.get((one.file or "~", one.line or 0, one.function), {})) for one in profile.hotspots)
+    spots = (
+        (spot, grown.get((spot.file or "~", spot.line or 0, spot.function), {})) for spot in profile.hotspots
+    )
     return replace(
         profile,
         hotspots=tuple(
-            replace(one, counters={**one.counters, **more}) if more else one for one, more in spots
+            replace(spot, counters={**spot.counters, **more}) if more else spot for spot, more in spots
         ),
     )
 

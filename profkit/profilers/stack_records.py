@@ -107,7 +107,7 @@ def read_processes(path: Path) -> tuple[list[SampledProcess], int]:
 def _mark_leading(processes: list[SampledProcess]) -> None:
     """Mark the first process, and those that its parent started one after the other, as a shell's script does."""
     last: SampledProcess | None = None
-    for process in sorted(processes, key=lambda one: one.begun):
+    for process in sorted(processes, key=lambda process: process.begun):
         if last is None or (
             process.parent == last.parent > 0
             and not process.rank

@@ -316,7 +316,7 @@ class RunCollector:
             thorough=self._context.depth == "full",
             patient=self._context.budget is None and self._context.sampling != usual,
         )
-        behind = next((one for one in self._schedule.waiting[1:] if one.skipped is None), None)
+        behind = next((waiting for waiting in self._schedule.waiting[1:] if waiting.skipped is None), None)
         first = self._answers_first(behind)
         processes = "a first process" if first else plural(len(plan.steps), "process", "processes")
         self._progress.begin("timing", f"{processes}, no profiler")
@@ -355,7 +355,7 @@ class RunCollector:
 
     def _samples_taken(self, result: PassResult) -> str:
         processes = self.document.timings[0].processes
-        return f"{plural(sum(len(one.seconds) for one in processes), 'sample')} in {result.seconds:.0f} s"
+        return f"{plural(sum(len(process.seconds) for process in processes), 'sample')} in {result.seconds:.0f} s"
 
     def _timed(self, plan: PassPlan, record: TimingRecord) -> tuple[PassResult, dict[str, object]]:
         """Return the result of the timing pass so far, and what of the document it changes."""
@@ -364,12 +364,14 @@ class RunCollector:
         cpu = sum(outcome.cpu_seconds for outcome in outcomes)
         busy = cpu / wall if main.kind == "process" and wall > 0 else None
         before = self._usage
-        self._usage = usage_readings(max((one.peak_rss for one in outcomes), default=0), busy, "getrusage")
+        self._usage = usage_readings(
+            max((outcome.peak_rss for outcome in outcomes), default=0), busy, "getrusage"
+        )
         typical = typical_process(record)
         resident = resident_memory(typical, record.begun)
         self._plain_seconds = record.plain_seconds
         return replace(record.result, cost=record.result.seconds / record.plain_seconds), {
-            "readings": (*(one for one in document.readings if one not in before), *self._usage),
+            "readings": (*(reading for reading in document.readings if reading not in before), *self._usage),
             "time_split": time_split(
                 typical.usage, outside_seconds(main, start_seconds(record)), typical.use
             ),

@@ -45,7 +45,7 @@ def starts_of(sampled: SampledTime, line: LineSamples) -> int:
     """Return how many processes were seen of a program that is a place by itself; 0 for a place within the program."""
     if line.file is not None or line.below or line.callees:
         return 0
-    return next((one.starts for one in sampled.programs if one.name == line.function), 0)
+    return next((program.starts for program in sampled.programs if program.name == line.function), 0)
 
 
 def program_spots(document: RunDocument, sampled: SampledTime, beside: float, wall: float) -> list[CodeSpot]:

@@ -154,7 +154,7 @@ class FlameBox:
 
 
 @dataclass(frozen=True)
-class Flame:
+class FlameTree:
     """A flame graph. `left_out` is the share (0..1) of the whole in boxes too narrow or too deep to be drawn."""
 
     title: str
@@ -185,7 +185,7 @@ def without_notebook(stacks: Stacks) -> Stacks:
     return replace(stacks, weights=weights)
 
 
-def flame_of(stacks: Stacks, least: float = MIN_SHARE, most: int = MAX_BOXES) -> Flame | None:
+def flame_of(stacks: Stacks, least: float = MIN_SHARE, most: int = MAX_BOXES) -> FlameTree | None:
     """Return the tree of `stacks`, widest child first; None where nothing has any weight, or more than a number holds.
 
     Boxes narrower than `least` of the whole are left out, and more of them where there would be more than `most`.
@@ -197,7 +197,7 @@ def flame_of(stacks: Stacks, least: float = MIN_SHARE, most: int = MAX_BOXES) ->
         boxes: list[FlameBox] = []
         drawn = _walk(root, least * root.value, boxes)
         if len(boxes) <= most:
-            return Flame(
+            return FlameTree(
                 stacks.title, stacks.unit, root.value, tuple(boxes), max(0.0, 1 - drawn / root.value)
             )
         least *= 1.5

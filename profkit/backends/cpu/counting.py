@@ -125,7 +125,7 @@ def choose_groups(machine: Machine, perf: PerfAbility) -> EventChoice:
     return EventChoice(tuple(group for group in accepted if group), tuple(refused.values()))
 
 
-class Switched:
+class SwitchedStep:
     """A step of perf `name`, whose counting a marked region switches through two fifos."""
 
     def __init__(self, of: Pass, perf: PerfAbility, state: PlanState, name: str) -> None:
@@ -178,7 +178,7 @@ class Counting(Pass):
         steps = []
         for number, events in enumerate(groups, start=1):
             name = f"count-{number}"
-            switched = Switched(self, perf, state, name)
+            switched = SwitchedStep(self, perf, state, name)
             argv = stat_argv(
                 switched.command,
                 self.folder / f"{name}.csv",

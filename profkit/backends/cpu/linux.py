@@ -20,7 +20,7 @@ from profkit.analysis.stacks.files import read_speedscope
 from profkit.analysis.stacks.merge import python_functions
 from profkit.analysis.stacks.wall_time import is_wall_time
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cpu.counting import Counting, Switched
+from profkit.backends.cpu.counting import Counting, SwitchedStep
 from profkit.backends.cpu.simulation import Simulation
 from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks, plain_runs
 from profkit.backends.shell_script import script_of, with_lines
@@ -94,7 +94,7 @@ class SampledTrace(Pass):
                 "trace", script_argv(data, text, perf=str(perf.path)), (f"artifacts/{TEXT}",), tool="perf"
             )
             return self.planned((step,), cost=plain_runs(READING, state), notes=(Fact("beside-stacks"),))
-        switched = Switched(self, perf, state, "trace")
+        switched = SwitchedStep(self, perf, state, "trace")
         native = self.context.workload.python is None
         short = state.plain_seconds is None or state.plain_seconds <= LONGEST_SWITCHED
         switches = native and perf.switches_ok and short

@@ -326,20 +326,20 @@ def _loops_of(
     if program is None or context.workload.python is not None:
         return
     found = loops_of(executions, program)
-    codes = source_of_addresses(program, [one.address for one in found])
+    codes = source_of_addresses(program, [loop.address for loop in found])
     total = sum(sum(counts.values()) for counts in executions.values())
     spots = []
-    for one in found:
-        code = codes.get(one.address)
+    for loop in found:
+        code = codes.get(loop.address)
         place = code.place if code is not None and code.place is not None else Place()
         spots.append(
             Hotspot(
                 place.function or "",
-                float(one.executed),
-                calls=one.entries,
+                float(loop.executed),
+                calls=loop.entries,
                 file=place.file,
                 line=place.line,
-                counters={"rounds": one.rounds, "serial": one.serial, "strided": float(one.strided)},
+                counters={"rounds": loop.rounds, "serial": loop.serial, "strided": float(loop.strided)},
             )
         )
     if spots:

@@ -202,7 +202,7 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     said = said_by_processes(folder / SWITCHED_OFF)
     why = [(line["reason"], str(line.get("said"))) for line in said if isinstance(line.get("reason"), str)]
     reasons = [Fact.of(code, said=text) for code, text in why]
-    notes = (*findings.notes, *(Fact.of("launchers-of-a-part", one) for one in dict.fromkeys(reasons)))
+    notes = (*findings.notes, *(Fact.of("launchers-of-a-part", reason) for reason in dict.fromkeys(reasons)))
     # Of what JAX compiles again the stacks of any backend have the profile already.
     there = any(profile.kind == "recompilations" for profile in findings.profiles)
     kinds = [kind for kind in _KINDS if not (there and kind[0] == "jax")]

@@ -37,7 +37,7 @@ from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.find import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, is_file, names_it
-from profkit.kernels.evaluation.timing import KernelTimer, start_alike
+from profkit.kernels.evaluation.timing import PairTimer, start_alike
 from profkit.kernels.evaluation.trial import Trial, use_threads
 from profkit.kernels.evaluation.worker.arguments import KernelError
 from profkit.kernels.evaluation.worker.connection import WorkerConnection
@@ -280,7 +280,7 @@ class Evaluator:
         fresh = trial.choose_values()
         if fresh is None:
             return replace(result, remarks=(*result.remarks, Fact("same-for-other-values")))
-        timer = KernelTimer(trial, fresh, candidate, baseline, self._device, self._settings, judge)
+        timer = PairTimer(trial, fresh, candidate, baseline, self._device, self._settings, judge)
         try:
             times, unconfirmed = timer.measure()
         except (BaselineFailed, Unverified) as why:

@@ -1,6 +1,6 @@
 """How a kernel is timed: batches of calls of candidate and baseline in turn, until the judge has seen enough.
 
-`KernelTimer` times one kernel, `collect_samples` alternates both workers in rounds, `start_alike` chooses processes
+`PairTimer` times one kernel, `collect_samples` alternates both workers in rounds, `start_alike` chooses processes
 that launch equally fast. One pair of batches is made in `batches`, the clock runs in `Worker.time`, and what the
 samples say is decided in `judging.judge`.
 
@@ -62,7 +62,7 @@ VERIFY_SHARE = 0.25  # of the time
 MAX_UNREAD = 3  # times that memory was given back meanwhile
 
 
-class KernelTimer:
+class PairTimer:
     """Times the loaded kernel of `candidate` on a trial, whose timed calls get `fresh` values."""
 
     def __init__(

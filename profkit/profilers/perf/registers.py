@@ -71,16 +71,20 @@ class Code:
         self._known[address] = []
         for start in range(address - WINDOW, address):
             data = self._elf.read(start, 2 * WINDOW)
-            if data and any(one[0] == address for one in self._plain.disasm_lite(data, start)):
+            if data and any(entry[0] == address for entry in self._plain.disasm_lite(data, start)):
                 decoded = list(self._engine.disasm(data, start))
-                near = (one.address for one in decoded if abs(one.address - address) < WINDOW // 2)
-                self._known |= {one: decoded for one in near if one not in self._known or one == address}
+                near = (
+                    instruction.address
+                    for instruction in decoded
+                    if abs(instruction.address - address) < WINDOW // 2
+                )
+                self._known |= {at: decoded for at in near if at not in self._known or at == address}
                 return
 
     def at(self, address: int) -> list[Any]:
         """Return the instruction at an address, and those before it, the last one first; none if it is not known."""
         code = self.around(address)
-        number = next((n for n, one in enumerate(code) if one.address == address), None)
+        number = next((n for n, instruction in enumerate(code) if instruction.address == address), None)
         return code[max(0, number - BEFORE) : number + 1][::-1] if number is not None else []
 
 
@@ -131,7 +135,7 @@ class _Found:
 
 
 def _operands(instruction: Any, kind: int) -> list[Any]:
-    return [one for one in instruction.operands if one.type == kind]
+    return [operand for operand in instruction.operands if operand.type == kind]
 
 
 _REGISTER, _MEMORY = 1, 3  # capstone's X86_OP_REG and X86_OP_MEM
@@ -142,14 +146,19 @@ def _denormal(group: _Group) -> _Found | None:
     seen = [
         shown
         for look, around in group.looks
-        if not look.mxcsr & _DAZ and (shown := [one for one in around if _is_denormal(look, one)])
+        if not look.mxcsr & _DAZ
+        and (shown := [instruction for instruction in around if _is_denormal(look, instruction)])
     ]
     # Sums of denormal numbers cost nothing on many processors.
-    multiplied = [one for shown in seen for one in shown if _PLAIN.match(one.mnemonic)]
+    multiplied = [
+        instruction for shown in seen for instruction in shown if _PLAIN.match(instruction.mnemonic)
+    ]
     if len(multiplied) < MIN_LOOKS:
         return None
-    address, _ = Counter(one.address for one in multiplied).most_common(1)[0]
-    return _Found("denormal", len(seen), address, number=max(_lanes(one)[1] for one in multiplied))
+    address, _ = Counter(instruction.address for instruction in multiplied).most_common(1)[0]
+    return _Found(
+        "denormal", len(seen), address, number=max(_lanes(instruction)[1] for instruction in multiplied)
+    )
 
 
 def _lanes(instruction: Any) -> tuple[bool, int]:
@@ -180,12 +189,12 @@ def _divisor(group: _Group, places: Mapping[int, CodePlace]) -> _Found | None:
     """Return that whole numbers are divided, each time by the same one."""
     values: list[tuple[int, int]] = []
     for look, around in group.looks:
-        for one in around:
-            if one.mnemonic in ("div", "idiv") and (registers := _operands(one, _REGISTER)):
-                name, place = one.reg_name(registers[0].reg), places.get(one.address)
+        for instruction in around:
+            if instruction.mnemonic in ("div", "idiv") and (registers := _operands(instruction, _REGISTER)):
+                name, place = instruction.reg_name(registers[0].reg), places.get(instruction.address)
                 value = look.general.get(whole_register(name))
                 if value is not None and place is not None and place.own:
-                    values.append((value & ((1 << 8 * registers[0].size) - 1), one.address))
+                    values.append((value & ((1 << 8 * registers[0].size) - 1), instruction.address))
                 break
     if not values:
         return None
@@ -222,11 +231,17 @@ def _accesses(look: Look, around: Sequence[Any]) -> Iterator[tuple[int, bool, An
     changed: set[str] = set()
     for number, instruction in enumerate(around):
         if number:
-            changed |= {whole_register(instruction.reg_name(one)) for one in instruction.regs_access()[1]}
+            changed |= {
+                whole_register(instruction.reg_name(register)) for register in instruction.regs_access()[1]
+            }
         if instruction.mnemonic in ("lea", "nop") or instruction.mnemonic.startswith("prefetch"):
             continue
         for operand in _operands(instruction, _MEMORY):
-            names = {instruction.reg_name(one) for one in (operand.mem.base, operand.mem.index) if one}
+            names = {
+                instruction.reg_name(register)
+                for register in (operand.mem.base, operand.mem.index)
+                if register
+            }
             address = None if names & changed else _address_of(look, instruction, operand.mem)
             if address is not None:
                 yield address, bool(operand.access & 2), instruction
@@ -252,7 +267,7 @@ def _shared(group: _Group) -> _Found | None:
     for accesses in by_line.values():
         writers = {thread for _, thread, _, wrote, _ in accesses if wrote}
         order = [thread for _, thread, *_ in accesses if thread in writers]
-        turns = sum(one != other for one, other in pairwise(order))
+        turns = sum(thread != other for thread, other in pairwise(order))
         if len(writers) < 2 or turns < TURNS:
             continue
         threads |= writers
@@ -263,10 +278,10 @@ def _shared(group: _Group) -> _Found | None:
                 beside[number] = instruction
             elif _is_locked(instruction):
                 same[number] = instruction
-    most, kind = max(((same, "contended"), (beside, "beside")), key=lambda one: len(one[0]))
+    most, kind = max(((same, "contended"), (beside, "beside")), key=lambda threads: len(threads[0]))
     if not most:
         return None
-    address = Counter(one.address for one in most.values()).most_common(1)[0][0]
+    address = Counter(instruction.address for instruction in most.values()).most_common(1)[0][0]
     return _Found(kind, len(most), address, threads=len(threads))
 
 
@@ -278,7 +293,7 @@ def _record(group: _Group, code: Code) -> _Found | None:
         if walked is not None:
             first, size, used, phase = walked
             found.setdefault((first, size, used, 0), []).append(phase)
-    best = max(found.items(), key=lambda one: len(one[1]), default=None)
+    best = max(found.items(), key=lambda item: len(item[1]), default=None)
     if best is None:
         return None
     (first, size, used, _), phases = best
@@ -292,8 +307,8 @@ def _walked(look: Look, code: Code, address: int) -> tuple[int, int, int, int] |
     and where in a record it was.
     """
     around = code.around(address)
-    texts = [(one.address, one.mnemonic, one.op_str) for one in around]
-    at = {one.address: one for one in around}
+    texts = [(instruction.address, instruction.mnemonic, instruction.op_str) for instruction in around]
+    at = {instruction.address: instruction for instruction in around}
     for body in loops(texts):
         if not body[0][0] <= address <= body[-1][0]:
             continue
@@ -306,9 +321,9 @@ def _walked(look: Look, code: Code, address: int) -> tuple[int, int, int, int] |
             for operand in _operands(instruction, _MEMORY):
                 memory = operand.mem
                 names = [
-                    (instruction.reg_name(one), scale)
-                    for one, scale in ((memory.base, 1), (memory.index, memory.scale))
-                    if one
+                    (instruction.reg_name(register), scale)
+                    for register, scale in ((memory.base, 1), (memory.index, memory.scale))
+                    if register
                 ]
                 moved = [(name, scale) for name, scale in names if name in steps.written]
                 if len(moved) != 1 or moved[0][0] not in steps.by_number:
@@ -329,7 +344,7 @@ def _smallest(size: int, used: set[int]) -> tuple[int, set[int]]:
     for number in (8, 4, 2):
         part = size // number
         if size % number == 0 and part >= LINE_BYTES:
-            first = {one % part for one in used}
+            first = {address % part for address in used}
             if len(first) * number == len(used):
                 return part, first
     return size, used

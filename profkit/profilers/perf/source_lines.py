@@ -114,7 +114,7 @@ def native_lines(
         else:
             rest += period
     if tasks is not None and tasks.programs:  # records miss no process, and a clock's samples the short ones
-        started_programs = {one.name: one.seconds for one in tasks.programs}
+        started_programs = {program.name: program.seconds for program in tasks.programs}
         computing = sum(chains.values())
         total = max(computing + sum(started_programs.values()), tasks.seconds)
         rest = total - computing - sum(started_programs.values())

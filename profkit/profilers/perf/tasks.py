@@ -70,13 +70,19 @@ def read_tasks(path: Path, program: str) -> Tasks:
         alike.setdefault(processes[pid].name, []).append(processes[pid])
     copies = alike.pop("", [])
     programs = [
-        StartedProgram(name, name, len(same), sum(one.ran for one in same), sum(one.before for one in same))
+        StartedProgram(
+            name,
+            name,
+            len(same),
+            sum(process.ran for process in same),
+            sum(process.before for process in same),
+        )
         for name, same in alike.items()
     ]
-    copying = sum(one.ran for one in copies)
+    copying = sum(process.ran for process in copies)
     if program in SHELLS and copies and copying <= SHORT * len(copies):
         programs.append(StartedProgram(f"copies of {program}", "", len(copies), copying, copying))
     return Tasks(
-        tuple(sorted(programs, key=lambda one: (-one.seconds, one.name))),
-        sum(one.ran for one in processes.values()),
+        tuple(sorted(programs, key=lambda program: (-program.seconds, program.name))),
+        sum(process.ran for process in processes.values()),
     )

@@ -61,7 +61,7 @@ class WatchedCall:
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchReport:
     """What was watched in one run: calls, and `names` of which `different` ones were looked up."""
 
     calls: tuple[WatchedCall, ...] = ()
@@ -206,13 +206,16 @@ def mathematics(pid: int) -> list[tuple[int, int]]:
 
 def counted(address: int, arguments: list[bytes]) -> WatchedCall:
     """Count the different ones of arguments, of 16 bytes for the first and the second."""
-    pairs, floats = {(one[:8], one[16:24]) for one in arguments}, {(one[:4], one[16:20]) for one in arguments}
+    pairs, floats = (
+        {(words[:8], words[16:24]) for words in arguments},
+        {(words[:4], words[16:20]) for words in arguments},
+    )
     seconds, seconds_float = {two for _, two in pairs}, {two for _, two in floats}
     return WatchedCall(
         address,
         len(arguments),
-        len({one for one, _ in pairs}),
-        len({one for one, _ in floats}),
+        len({first for first, _ in pairs}),
+        len({first for first, _ in floats}),
         len(pairs),
         len(floats),
         _number("<d", seconds),
@@ -228,11 +231,11 @@ def _number(form: str, values: set[bytes]) -> float | None:
     return number if abs(number) < float("inf") else None
 
 
-def read_watched(path: Path) -> Watched:
+def read_watched(path: Path) -> WatchReport:
     """Return what a run left in a file; nothing where it could not watch."""
     try:
         report = json.loads(read_start(path, MAX_REPORT))
         calls = tuple(WatchedCall(**call) for call in report["calls"])
-        return Watched(calls, int(report["names"]), int(report["different"]))
+        return WatchReport(calls, int(report["names"]), int(report["different"]))
     except (OSError, ValueError, TypeError, KeyError):
-        return Watched()
+        return WatchReport()

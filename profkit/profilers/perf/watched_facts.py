@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from profkit.core.types import RegisterFact
 from profkit.profilers.perf.registers import CodePlace
-from profkit.profilers.perf.watch import Watched, WatchedCall
+from profkit.profilers.perf.watch import WatchedCall, WatchReport
 
 AGAIN = 0.25  # of the calls: fewer different arguments are the same again
 _TWO = ("pow", "atan2", "fmod", "hypot")
@@ -36,7 +36,7 @@ MIN_NAMES, SEEN_AGAIN = 16, 3  # looks at names of files, and at such that anoth
 
 
 def watched_facts(
-    watched: Watched, places: Mapping[int, CodePlace], names: Mapping[int, str]
+    watched: WatchReport, places: Mapping[int, CodePlace], names: Mapping[int, str]
 ) -> tuple[RegisterFact, ...]:
     """Return what watched calls show. `places` has their source, and `names` the functions that they call."""
     by_address: dict[int, list[WatchedCall]] = {}

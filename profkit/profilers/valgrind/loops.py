@@ -46,7 +46,7 @@ def counted_loops(executed: Mapping[int, int], program: Path) -> list[CountedLoo
     for run in address_runs(sorted(executed)):
         code = elf.read(run[0], run[-1] - run[0] + _LONGEST)
         texts = [(at, mnemonic, operands) for at, _, mnemonic, operands in disassemble(code, run[0], 0)]
-        after = {one[0]: other[0] for one, other in pairwise(texts)}
+        after = {text[0]: other[0] for text, other in pairwise(texts)}
         for body, jumps in _inner_loops(texts):
             head = body[0][0]
             # Once for each round: its head, or what a jump into the loop comes to first.
@@ -67,7 +67,7 @@ def counted_loops(executed: Mapping[int, int], program: Path) -> list[CountedLoo
                     sum(executed.get(at, 0) for at in strided_in(body)),
                 )
             )
-    return sorted(found, key=lambda one: -one.executed)[:MOST]
+    return sorted(found, key=lambda loop: -loop.executed)[:MOST]
 
 
 def _inner_loops(code: Code) -> Iterator[tuple[Code, list[int]]]:

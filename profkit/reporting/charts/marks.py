@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple, TypeAlias
 
-from profkit.analysis.stacks.files import Flame
+from profkit.analysis.stacks.files import FlameTree
 from profkit.core.formatting import format_quantity, shorten
 from profkit.reporting.view import Block, Paragraph, Span, Style, Text
 
@@ -224,7 +224,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 class FlameGraph(Block):
     """Stacks that were sampled, callers above what they call; only a page has it."""
 
-    flame: Flame
+    flame: FlameTree
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
-from profkit.analysis.stacks.files import Flame
+from profkit.analysis.stacks.files import FlameTree
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Json
 from profkit.reporting.charts.marks import FlameGraph
@@ -130,9 +130,13 @@ def table_head(table: DataTable) -> Html:
     """Return the titles; what a column means hovers."""
     heads = [
         element(
-            "th", one.title, scope="col", class_="num" if one.numeric else None, title=one.meaning or None
+            "th",
+            column.title,
+            scope="col",
+            class_="num" if column.numeric else None,
+            title=column.meaning or None,
         )
-        for one in table.columns
+        for column in table.columns
     ]
     return element("thead", element("tr", *heads))
 
@@ -178,7 +182,7 @@ def _sorted_by(value: CellValue) -> str | None:
 # ---------------------------------------------------------------- flame graphs
 
 
-def flame_data(flame: Flame) -> Json:
+def flame_data(flame: FlameTree) -> Json:
     """Return what `flame.js` draws: names with their kinds; for each box name, depth and value, in tree order."""
     names: dict[tuple[str, str], int] = {}
     numbers: list[int] = []

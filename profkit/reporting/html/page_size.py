@@ -163,7 +163,7 @@ def _timeline(graph: TimelineGraph, limits: PageLimits) -> TimelineGraph:
             seconds[label] += length
     kept = [label for label, _ in seconds.most_common(limits.labels)]
     numbers = {label: number for number, label in enumerate(kept)}
-    labels, texts = [before.labels[one] for one in kept], [graph.texts[one] for one in kept]
+    labels, texts = [before.labels[number] for number in kept], [graph.texts[number] for number in kept]
     for label in seconds:
         if label not in numbers:  # one text for all others of its kind
             kind = before.labels[label].kind
@@ -212,13 +212,13 @@ def _fewer_marks(timeline: Timeline, names: tuple[str, ...], most: int) -> tuple
     kept, *_ = bounded_lanes(made, 1e9 * timeline.seconds, most)
     lanes = [
         replace(
-            one.lane,
-            starts=tuple(one.marks.start.tolist()),
-            lengths=tuple((one.marks.end - one.marks.start).tolist()),
-            labels=tuple(one.marks.what.tolist()),
-            counts=tuple(one.marks.count.tolist()),
-            busy=tuple(one.marks.busy.tolist()),
+            lane.lane,
+            starts=tuple(lane.marks.start.tolist()),
+            lengths=tuple((lane.marks.end - lane.marks.start).tolist()),
+            labels=tuple(lane.marks.what.tolist()),
+            counts=tuple(lane.marks.count.tolist()),
+            busy=tuple(lane.marks.busy.tolist()),
         )
-        for one in kept
+        for lane in kept
     ]
-    return lanes, [names[one.rank[0]] for one in kept], True
+    return lanes, [names[lane.rank[0]] for lane in kept], True

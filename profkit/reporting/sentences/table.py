@@ -124,13 +124,13 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Judged(Quantity):
+class JudgedValue(Quantity):
     """The value that a target judges, and how it was measured."""
 
     how: str = ""  # ` (multiplexed, counted 30.0 % of the time)`
 
     @classmethod
-    def of_fact(cls, fact: Fact, name: str) -> Judged:
+    def of_fact(cls, fact: Fact, name: str) -> JudgedValue:
         """Return the number of this name, with the quality of the fact."""
         how = fact.names.get("quality", "")
         if "counted" in fact.numbers:

@@ -205,7 +205,7 @@ class RegionSession:
         self._switches = make_switches(directive, self.note)
         # where regions are timed, each end of each waits for the work that was left to a device
         self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
-        self._looks_at = next((one for one in self._switches if isinstance(one, DeviceWait)), None)
+        self._looks_at = next((switch for switch in self._switches if isinstance(switch, DeviceWait)), None)
         self._timing = directive is not None and directive.pass_name == "timing"
         os.register_at_fork(after_in_child=self._begin_child)
         atexit.register(self.save)
@@ -348,7 +348,7 @@ class RegionSession:
             reason = Fact(**reason) if isinstance(reason, dict) else reason
             if reason and reason not in self._notes:
                 self.note(reason)
-            self._notes += [one for one in getattr(switch, "remarks", ()) if one not in self._notes]
+            self._notes += [remark for remark in getattr(switch, "remarks", ()) if remark not in self._notes]
 
     # ------------------------------------------------------------ what is left behind
 

@@ -27,7 +27,7 @@ from profkit.kernels.evaluation.devices import BatchLimits
 from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judging.judge import Judge, MachineLimits, PairedTimes, find_speedup
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
-from profkit.kernels.evaluation.timing import KernelTimer, start_alike
+from profkit.kernels.evaluation.timing import PairTimer, start_alike
 from profkit.kernels.evaluation.worker.arguments import Encoder, decode
 from profkit.kernels.evaluation.worker.server import TINY_KERNEL
 from profkit.kernels.evaluation.worker.worker import TimedBatch
@@ -236,7 +236,7 @@ def measured(
     where.device.type = device
     judge = Judge(PairOptions(), MachineLimits(on_gpu=device == "cuda"))
     parts: Any = (trial, None, candidate, baseline, where, JudgeSettings(), judge)
-    timer = KernelTimer(*parts)
+    timer = PairTimer(*parts)
     answers = iter([first, again])
 
     def time() -> PairedTimes:

@@ -12,7 +12,7 @@ from profkit.core.types import RegisterFact
 from profkit.profilers.perf.look_records import read_looks, watched_file
 from profkit.profilers.perf.looks import looks_argv
 from profkit.profilers.perf.registers import CodePlace
-from profkit.profilers.perf.watch import Watched, WatchedCall, counted, read_watched
+from profkit.profilers.perf.watch import WatchedCall, WatchReport, counted, read_watched
 from profkit.profilers.perf.watched_facts import watched_facts
 from tests.profilers.perf.test_registers import PROGRAMS, needs_a_compiler
 
@@ -64,15 +64,15 @@ def test_arguments_are_counted_and_a_second_one_that_stays_is_kept() -> None:
 def test_a_function_of_two_numbers_has_the_same_again_where_both_are() -> None:
     place = {16: CodePlace("f", "a.cpp", 3, True)}
     call = WatchedCall(16, 1000, 10, 10, 900, 900)
-    assert watched_facts(Watched((call,)), place, {16: "exp"})[0].number == 10
-    assert not watched_facts(Watched((call,)), place, {16: "pow"})
-    assert not watched_facts(Watched((call,)), place, {16: "my_own"})
+    assert watched_facts(WatchReport((call,)), place, {16: "exp"})[0].number == 10
+    assert not watched_facts(WatchReport((call,)), place, {16: "pow"})
+    assert not watched_facts(WatchReport((call,)), place, {16: "my_own"})
     other = WatchedCall(16, 1000, 900, 900, 900, 900)  # once it was so, and once not
-    assert not watched_facts(Watched((call, other)), place, {16: "exp"})
+    assert not watched_facts(WatchReport((call, other)), place, {16: "exp"})
 
 
 def test_a_report_that_was_cut_short_is_nothing(tmp_path: Path) -> None:
     report = tmp_path / "looks.watched"
     report.write_text('{"calls": [')
-    assert read_watched(report) == Watched()
-    assert read_watched(tmp_path / "none") == Watched()
+    assert read_watched(report) == WatchReport()
+    assert read_watched(tmp_path / "none") == WatchReport()

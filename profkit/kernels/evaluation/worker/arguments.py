@@ -30,7 +30,7 @@ from profkit.kernels.operations.definitions import FactError
 ALIGNMENT = 64  # bytes, as torch aligns what it allocates
 
 
-class Arena:
+class SharedBlock:
     """A block of `size` bytes of shared memory, of which only written pages take memory. `fd` is inherited.
 
     Raises MachineError where the system has no such memory.
@@ -48,7 +48,7 @@ class Arena:
         self.memory = mmap.mmap(self.fd, size)
 
     @classmethod
-    def inherited(cls, fd: int, size: int) -> Arena:
+    def inherited(cls, fd: int, size: int) -> SharedBlock:
         """Map the same memory in the process that inherited it."""
         arena = cls.__new__(cls)
         arena.size, arena.fd = size, fd

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from profkit.kernels.evaluation.worker.arguments import Arena
+from profkit.kernels.evaluation.worker.arguments import SharedBlock
 from profkit.runtime.region.cuda import CudaDriver
 
 PAGE = 4096  # bytes
@@ -29,7 +29,7 @@ class JudgeGate:
     """The judge's side of a gate. `waiting` holds the descriptors of all gates at which something waits."""
 
     def __init__(self, waiting: set[int]) -> None:
-        self._page = Arena(PAGE)
+        self._page = SharedBlock(PAGE)
         self._number = 0
         self._waiting = waiting
 
@@ -68,7 +68,7 @@ class DeviceGate:
 
     def __init__(self, driver: CudaDriver, fd: int) -> None:
         self._driver = driver
-        self._page = Arena.inherited(fd, PAGE)
+        self._page = SharedBlock.inherited(fd, PAGE)
         begin = ctypes.addressof(ctypes.c_char.from_buffer(self._page.memory))
         flags = ctypes.c_uint(PORTABLE | DEVICE_MAP)
         driver.check("cuMemHostRegister_v2", ctypes.c_void_p(begin), ctypes.c_size_t(PAGE), flags)

@@ -16,7 +16,7 @@ import torch
 
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
-from profkit.kernels.evaluation.worker.arguments import Arena, Tensor
+from profkit.kernels.evaluation.worker.arguments import SharedBlock, Tensor
 from profkit.kernels.evaluation.worker.gate import JudgeGate
 
 # glibc's mallopt(3)
@@ -36,7 +36,7 @@ class JudgeMemory:
     gate: JudgeGate | None = None  # what calls on a device may wait at until they are to run
 
     def __init__(self, size: int) -> None:
-        self._arena = Arena(size)
+        self._arena = SharedBlock(size)
         self.size = size
         self.inherited: tuple[int, ...] = (self._arena.fd,)  # descriptors that the process is started with
         self._own_base = self.bytes_at(0, 1).data_ptr()
@@ -120,7 +120,7 @@ class WorkerMemory:
     """
 
     def __init__(self, description: Any) -> None:
-        self._arena = Arena.inherited(description["fd"], description["size"])
+        self._arena = SharedBlock.inherited(description["fd"], description["size"])
         self.base = self.bytes_at(0, 1).data_ptr()  # its address
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
@@ -160,7 +160,7 @@ class WorkerMemory:
         return []
 
 
-def _bytes_at(arena: Arena, offset: int, size: int) -> Tensor:
+def _bytes_at(arena: SharedBlock, offset: int, size: int) -> Tensor:
     """Return a part of the arena as a tensor; nothing is copied."""
     if not size:
         return torch.empty(0, dtype=torch.uint8, device="cpu")

@@ -53,7 +53,7 @@ def call_after_import(name: str, act: Callable[[ModuleType], None]) -> None:
 
 
 def _call_each(action: str) -> Callable[..., None]:
-    def call(self: Switches, *arguments: object) -> None:
+    def call(self: CombinedSwitch, *arguments: object) -> None:
         for member in self.members:
             method = getattr(member, action, None)
             if method is not None:
@@ -62,7 +62,7 @@ def _call_each(action: str) -> Callable[..., None]:
     return call
 
 
-class Switches:
+class CombinedSwitch:
     """Combines several instruments into the one switch that `profkit.region` calls."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ def start(out: str) -> None:
     """Sample the stacks of this process and of those that it forks, adding to the file `out`."""
     from .stacks import StackSampler
 
-    switches = Switches()
+    switches = CombinedSwitch()
     sys.modules[str(__package__)].switch = switches  # type: ignore[attr-defined]
     sampler = StackSampler(out)
     switches.members.append(sampler)

@@ -28,7 +28,7 @@ _DTYPES = {
 }  # fmt: skip
 
 
-class OperationCalls:
+class OperationCounter:
     """The counts of this process."""
 
     def __init__(self, folder: str) -> None:
@@ -152,4 +152,4 @@ def _format(key: Any, offsets: list[int], numbers: Iterator[float]) -> str:
 
 def start(folder: str) -> None:
     """Count in this process."""
-    OperationCalls(folder).start()
+    OperationCounter(folder).start()

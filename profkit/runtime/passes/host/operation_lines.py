@@ -312,11 +312,11 @@ def _place_of(text: str) -> tuple[str, int, str]:
 
 
 def _line_mode(torch: Any, lines: OperationLines) -> Any:
-    class LineMode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+    class CallLines(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return lines.call(func, args, kwargs or {})
 
-    return LineMode()
+    return CallLines()
 
 
 def _remove_mode(torch: Any, mode: Any) -> None:

@@ -110,12 +110,12 @@ def strided_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if not loads or misses < EACH_MISSES * loads or loop.counters["strided"] < EACH_MISSES * misses:
         return None
     alike = [
-        one for one in document.hot_spots if _strided_near(document, one) is loop and one.kind == "native"
+        spot for spot in document.hot_spots if _strided_near(document, spot) is loop and spot.kind == "native"
     ]
-    share, seconds = sum(one.share for one in alike), sum(one.seconds for one in alike)
+    share, seconds = sum(spot.share for spot in alike), sum(spot.seconds for spot in alike)
     waits = misses * THIRD_CACHE_SECONDS * clock_of(document) / UNDER_WAY
     part = waits / (waits + loop.own / EACH_CYCLE)
-    largest = max(alike, key=lambda one: one.share)
+    largest = max(alike, key=lambda spot: spot.share)
     if spot is not largest or seconds < MIN_SECONDS or part < STRIDED_COSTS:
         return None
     return say_together(

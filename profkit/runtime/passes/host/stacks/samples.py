@@ -40,7 +40,7 @@ from ..waits import (
 )
 from .lock_wait import LockWait
 from .rows import rows_after, rows_of, rows_of_thread
-from .times import EARLY_COST_SHARE, PAUSE, SampleTimes
+from .times import EARLY_COST_SHARE, PAUSE, SamplingSchedule
 from .tree import OURS, ROOT, StackTree
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
@@ -143,7 +143,7 @@ class StackSampler:
         self._news: dict[str, list[Any]] = {"threads": [], "natives": []}
         self._cost = 0.0
         self._begun = self._last = self._looked = self._flushed = self._seen = perf_counter()
-        self._times = SampleTimes(self._begun, self.early_share)
+        self._times = SamplingSchedule(self._begun, self.early_share)
         self._header_written = self._finalizer = self._ended = False
         self._failures, self._failed = 0, ""
         self._key = f"{os.getpid()}.{time.time_ns() // 1_000_000}"

@@ -24,7 +24,7 @@ OTHERS, OTHERS_WEIGHT = 0.15, 0.1
 LONGEST_GAP = 1.0  # seconds whose moments are distinguished
 
 
-class SampleTimes:
+class SamplingSchedule:
     """The moments of the samples of one process, and what decides how far they are apart."""
 
     __slots__ = (

@@ -231,8 +231,8 @@ def sparse_groups(frame: FrameType) -> tuple[int, int] | None:
         grouper = held.get("_grouper", held.get("grouper"))
         groupings = object.__getattribute__(grouper, "__dict__")["_groupings"]
         rows, groups = len(held["obj"]) if _is_pandas(held["obj"]) else 0, 1
-        for one in groupings:
-            known = object.__getattribute__(one, "__dict__")
+        for grouping in groupings:
+            known = object.__getattribute__(grouping, "__dict__")
             column = known.get("grouping_vector")
             if (
                 known.get("_observed") is False

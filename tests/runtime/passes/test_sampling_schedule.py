@@ -9,7 +9,7 @@ from types import FrameType
 import pytest
 
 from profkit.runtime.passes.host.stacks.samples import _waits_in
-from profkit.runtime.passes.host.stacks.times import SampleTimes
+from profkit.runtime.passes.host.stacks.times import SamplingSchedule
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from profkit.runtime.passes.host.stacks.times import SampleTimes
 def test_threads_that_compute_beyond_one_processor_do_not_compete_for_the_lock(
     processors: float, of_others: float, compete: bool
 ) -> None:
-    times = SampleTimes(0.0)
+    times = SamplingSchedule(0.0)
     for _ in range(100):
         times.note_computing(processors, of_others, busy=True)
     assert times.do_threads_compete() == compete
