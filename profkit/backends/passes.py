@@ -143,9 +143,9 @@ class BackendRun:
         return Plan(self.name, self.context.depth, planned)
 
     def wanted_passes(self) -> list[Pass]:
-        """Return the passes that were asked for and that this backend has, in the order in which they run."""
-        asked = (self.pass_named(name) for name in self.order if name in self.wanted)
-        return [each for each in asked if each is not None]
+        """Return the wanted passes that this backend has, in the order in which they run."""
+        wanted = (self.pass_named(name) for name in self.order if name in self.wanted)
+        return [each for each in wanted if each is not None]
 
     def plans_of(self, each: Pass, state: PlanState) -> list[PassPlan]:
         """Return the tries of a pass, first to last, by what is known; a backend may add to their steps."""

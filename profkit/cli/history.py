@@ -303,12 +303,14 @@ def site(
     _tell("site", where, {"file": str(page), "bytes": size_in_bytes}, f"{size}: open {page}", format)
 
 
-def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: options.OutputFormat) -> None:
+def _tell(
+    action: str, where: str, fields: dict[str, object], said: str, format: options.OutputFormat
+) -> None:
     """Print what a command did to the history at `where`: a document, or words."""
     from profkit.reporting.json import history_change
 
     if format is options.OutputFormat.json:
-        options.print_result(history_change(verb, where, fields))
+        options.print_result(history_change(action, where, fields))
     else:
         _say(said)
 

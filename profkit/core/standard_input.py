@@ -43,14 +43,14 @@ class StandardInput:
 
 
 @contextlib.contextmanager
-def given_input(verb: str, command: Sequence[str], progress: Progress) -> Iterator[StandardInput]:
-    """Read standard input to its end, and keep it during the block; `verb` and `command` are for the fix of an error.
+def given_input(caller: str, command: Sequence[str], progress: Progress) -> Iterator[StandardInput]:
+    """Read standard input to its end, and keep it during the block; `caller` and `command` are for the fix of an error.
 
     Empty where it is a terminal or a device, closed, or an open pipe into which nobody writes. What a shell reads, too,
     is left to it: the rest of `while read` or of a script that is piped into `sh`. Raises UsageError where there is
     more than MAX_BYTES, or it does not end in MAX_SECONDS.
     """
-    kind, line = _kind(), f"{verb} -- {_with_a_file(command)}"
+    kind, line = _kind(), f"{caller} -- {_with_a_file(command)}"
     with contextlib.ExitStack() as last:
         if stat.S_ISREG(kind):
             pieces = _read_file()

@@ -322,11 +322,11 @@ class Server(MCPServer):
         at = str(wrong["loc"][0])
         if wrong["type"] == "missing":
             raise _error(f"{name} needs {at}: {_kind(known[at])}", call)
-        given = shorten(repr(arguments.get(at)), _GIVEN)
+        given = shorten(repr(arguments.get(at)), _MAX_ARGUMENT)
         raise _error(f"{at}: {given} is not {_kind(known[at])}", _EXAMPLE if at == "command" else call)
 
 
-_GIVEN = 120  # characters of an argument that is shown as it was given
+_MAX_ARGUMENT = 120  # characters of an argument that is shown as it was given
 _TYPES = {"string": "a text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}
 
 

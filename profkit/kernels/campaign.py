@@ -32,7 +32,7 @@ T = TypeVar("T")
 # The option, and the path behind it; what begins with no dash is an argument.
 Code: TypeAlias = tuple[str, str]
 REPORT_SECONDS = 1.0  # between two looks at how far it is
-ENOUGH = 8  # cases after which what they took says how long the rest may take
+MIN_SETTLED = 8  # cases after which what they took says how long the rest may take
 
 
 class Campaign(Generic[T]):
@@ -89,7 +89,7 @@ class Campaign(Generic[T]):
 
     def _describe_rest(self) -> str:
         """Return how far this call is and the time left: `120 of 5,096 tests, about 40 s left`."""
-        if self.settled < ENOUGH or self.planned is None:
+        if self.settled < MIN_SETTLED or self.planned is None:
             return self.done
         each = (self.journal.session_seconds - self._begun) / self.settled
         return f"{self.done}, about {format_duration((self.planned - self.settled) * each)} left"

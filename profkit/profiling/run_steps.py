@@ -194,14 +194,14 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
     return StepOutcome(step, outcome, status, log, timeout, folder if failed and is_full(folder) else None)
 
 
-_LITTLE = 1 << 16  # bytes
+_PROBE_BYTES = 1 << 16  # bytes
 
 
 def is_full(folder: Path) -> bool:
     """Return whether a folder's disk, or this user's quota on it, is full: by a trial."""
     try:
         with opened(folder) as inside, tempfile.TemporaryFile(dir=inside) as file:
-            file.write(bytes(_LITTLE))
+            file.write(bytes(_PROBE_BYTES))
             file.flush()
     except OSError as error:
         return error.errno in (errno.ENOSPC, errno.EDQUOT)

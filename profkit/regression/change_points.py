@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHORTEST = 5  # values of a piece: with fewer a pair of spikes is a level
-FEWEST = 2 * SHORTEST  # values; with fewer there are no two stretches
+MIN_VALUES = 2 * SHORTEST  # values; with fewer there are no two stretches
 PENALTY = 4.0  # times ln n, for values in units of their noise
 MAX_LEVELS = 128  # quantiles stand for the values above; on 410 real series no place moves by that
 ROUNDING = 1e-12  # of the level: sums of doubles in another order differ by so much, and nothing changed
@@ -77,7 +77,7 @@ def find_candidates(values: NDArray[np.float64]) -> list[int]:
 def _significant_changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoint, ...]:
     import numpy as np
 
-    if len(series) < FEWEST or np.ptp(scaled := _rescale(series)) <= ROUNDING:
+    if len(series) < MIN_VALUES or np.ptp(scaled := _rescale(series)) <= ROUNDING:
         return ()
     steady = _without_spikes(scaled)
     tested = _significant_places(steady, find_candidates(scaled))
@@ -120,7 +120,7 @@ def best_fit(values: NDArray[np.float64], penalty: float) -> list[int]:
     import numpy as np
 
     n = len(values)
-    if n < FEWEST:
+    if n < MIN_VALUES:
         return []
     levels = np.unique(values)
     if len(levels) > MAX_LEVELS:
@@ -242,7 +242,7 @@ def autocorrelation(values: NDArray[np.float64], places: Sequence[int] = ()) -> 
     varies.
     """
     sigma = _sigma(values, places)
-    if len(values) < FEWEST or sigma == 0:
+    if len(values) < MIN_VALUES or sigma == 0:
         return None
     stretches = _residuals(values, places)
     products, powers = (

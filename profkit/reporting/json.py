@@ -78,9 +78,9 @@ def added(rows: Sequence[Mapping[str, object]], errors: Sequence[Mapping[str, ob
     return _text("profkit.added/1", {"history": path, "runs": list(rows), "errors": list(errors)})
 
 
-def history_change(verb: str, path: str, fields: Mapping[str, object]) -> str:
+def history_change(action: str, path: str, fields: Mapping[str, object]) -> str:
     """Return the document with schema "profkit.history-change/1": what `prune`, `accept`, `mark` or `export` did."""
-    return _text("profkit.history-change/1", {"verb": verb, "history": path, **fields})
+    return _text("profkit.history-change/1", {"verb": action, "history": path, **fields})
 
 
 # ---------------------------------------------------------------- over time

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 from profkit.analysis.hot_spots.rows import (
+    MAJORITY,
     MAX_SPOTS,
     MIN_SHARE,
-    MOSTLY,
     SURE,
     WAITS,
     Row,
@@ -97,6 +97,6 @@ def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, w
 def _native_beneath(line: LineSamples) -> Beneath | None:
     """Return what a line of compiled code calls, by where its samples are and what the line calls of a library."""
     public = next((inner.function for inner in line.inside if inner.value >= SURE * line.main_cpu), None)
-    if line.own < MOSTLY * line.main_cpu:
+    if line.own < MAJORITY * line.main_cpu:
         return Beneath(line.callees[0].function, line.callees[0].file, public=public)
     return Beneath(public) if public is not None else None

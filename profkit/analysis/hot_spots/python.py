@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from profkit.analysis.hot_spots.callbacks import move_late_samples
 from profkit.analysis.hot_spots.rows import (
+    MAJORITY,
     MAX_SPOTS,
     MIN_SHARE,
-    MOSTLY,
     SURE,
     TELLING,
     WAITS,
@@ -125,7 +125,7 @@ def is_below(document: RunDocument, spot: CodeSpot, outer: Place) -> bool:
         for each in line.within
         if (each.file, each.line) == (outer.file, outer.line) and outer.function == each.function
     )
-    return under > MOSTLY * sum(line.main_wall for line in here)
+    return under > MAJORITY * sum(line.main_wall for line in here)
 
 
 def _rows(sampled: SampledTime, queued: float) -> list[Row]:
@@ -232,20 +232,20 @@ def _waits_of(line: LineSamples, queued: float) -> dict[str, float]:
 def _ends_in(line: LineSamples, files: re.Pattern[str]) -> bool:
     """Return whether most of a line's time ends in a function of these files."""
     ends = (callee for callee in line.below if files.search(path_of(callee)))
-    return any(callee.value >= MOSTLY * line.main_wall for callee in ends)
+    return any(callee.value >= MAJORITY * line.main_wall for callee in ends)
 
 
 def _waits_for_inputs(line: LineSamples) -> bool:
     """Return whether most of a line's time ends in a call of an event loop that waits for any of several inputs."""
     selects = (callee for callee in line.below if callee.function.rpartition(".")[2] in ("select", "poll"))
     return any(
-        path_of(callee).endswith("/selectors.py") and callee.value >= MOSTLY * line.main_wall
+        path_of(callee).endswith("/selectors.py") and callee.value >= MAJORITY * line.main_wall
         for callee in selects
     )
 
 
 def _computing(line: LineSamples) -> SpotKind:
-    return "python" if line.own >= MOSTLY * (line.main_cpu + line.other_cpu) else "library"
+    return "python" if line.own >= MAJORITY * (line.main_cpu + line.other_cpu) else "library"
 
 
 def _works_on_arrays(document: RunDocument, line: LineSamples) -> bool:
@@ -319,7 +319,7 @@ def _is_sampled(document: RunDocument, file: str | None, function: str, share: f
             for line in sampled.lines
             if (line.file, last_part(line.function)) == (file, function)
         )
-        >= MOSTLY * share * sampled.wall
+        >= MAJORITY * share * sampled.wall
         > 0
         for sampled in document.sampled[:1]
     )

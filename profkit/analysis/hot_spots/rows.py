@@ -37,9 +37,9 @@ _AT_WORK = 0.5
 _OF_THREADS = frozenset({"acquire", "join", "wait", "wait_for", "get", "put", "result", "shutdown"})
 _COMPILES = re.compile(r"/jax/_src/compiler\.py:backend_compile(_and_load)?$")
 _OF_JAX = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku")
-MOSTLY = 0.5
+MAJORITY = 0.5
 NEARLY_NONE = 0.05
-GIVEN = 0.2  # of the trials
+GIVEN_SHARE = 0.2  # of the trials
 TELLING = 0.1  # of the most in a line of the function
 _SLOW = ("contains", "shift", "grow", "pattern")
 LEAF = 1.05  # times its own time, with what it calls: it calls nothing of Python
@@ -93,7 +93,7 @@ def group_rows(
     groups: dict[object, list[Row]] = {}
     for row in rows:
         line = row.line
-        joined = line.own >= MOSTLY * line.main_cpu if row.kind == "native" else row.kind == "python"
+        joined = line.own >= MAJORITY * line.main_cpu if row.kind == "native" else row.kind == "python"
         key = (line.file, line.function, None if joined else line.line)
         groups.setdefault(key, []).append(row)
     ordered = [
@@ -246,7 +246,7 @@ def is_met_for_others(line: LineSamples) -> bool:
     It gives the interpreter's lock away for a moment, again and again: who waits for the lock gets it there.
     """
     waits = sum(line.waits.values()) > SURE * line.main_wall
-    return line.given >= GIVEN and not waits and line.code is not None and line.code.beside
+    return line.given >= GIVEN_SHARE and not waits and line.code is not None and line.code.beside
 
 
 def _is_one_line(group: Sequence[Row]) -> bool:
@@ -286,7 +286,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
     known by how often the line ran.
     """
     called = (
-        line.callees[0] if line.callees and line.own < MOSTLY * (line.main_cpu + line.other_cpu) else None
+        line.callees[0] if line.callees and line.own < MAJORITY * (line.main_cpu + line.other_cpu) else None
     )
     public = public_call(line, called) if called is not None else None
     named = written_calls(line.code)
@@ -307,7 +307,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
     # call the samples say this: the run under cProfile is another one.
     seen = called is not None and called.value >= SURE * (line.main_wall + line.other_wall)
     made = made_in(line.code.statement) if called is None and line.code is not None else None
-    part = MOSTLY if made is not None else SURE
+    part = MAJORITY if made is not None else SURE
     least = part * share * profile.total if profile is not None and not seen else 0.0
     if edge is not None and (edge.total or edge.own) < least:
         edge = None
@@ -342,7 +342,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
     library = _native_library(document, share)
     # Of a line that only calls built-in functions, what those that are timed leave is a type's.
     timed = sum(edge.total or edge.own for edge in edges)
-    if profile is None or timed >= MOSTLY * share * profile.total:
+    if profile is None or timed >= MAJORITY * share * profile.total:
         made = None
     return Beneath("", library, public=made) if library is not None or made is not None else None
 

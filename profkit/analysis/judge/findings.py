@@ -27,10 +27,12 @@ from profkit.core.types import CodeSpot, Insight, Place, RunDocument
 GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
 _NAMED = {name: rule for rule in RULES for name in (rule.name, *rule.also)}
 MIN_GAIN = 0.01  # share of the time: a smaller gain is not worth a change
-LITTLE = 0.1  # share of the time: if the findings save less, a place may come first that no rule explains,
-MUCH_MORE = 3.0  # if it takes more than so many times as much as the first finding saves
+SMALL_GAIN = (
+    0.1  # share of the time: if the findings save less, a place may come first that no rule explains,
+)
+UNEXPLAINED_RATIO = 3.0  # if it takes more than so many times as much as the first finding saves
 # Of the time that a device waits: a place of the host with at least this share explains the waiting.
-MOSTLY = 0.5
+CAUSE_SHARE = 0.5
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
@@ -153,7 +155,10 @@ def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[I
     ]
     if seconds <= max(wins, default=0.0):
         return tuple(ranked)
-    return (whole, *(insight for insight, win in zip(others, wins, strict=True) if win >= LITTLE * seconds))
+    return (
+        whole,
+        *(insight for insight, win in zip(others, wins, strict=True) if win >= SMALL_GAIN * seconds),
+    )
 
 
 def _is_there(insight: Insight, where: Place) -> bool:
@@ -177,7 +182,7 @@ def _is_explained(insight: Insight, cause: Insight) -> bool:
     """Return whether a finding only reports that the device waits, elsewhere than at the cause of most of it."""
     if _about(insight) != "waiting" or insight.gain is None or cause.gain is None:
         return False
-    most = cause.gain.at_most >= MOSTLY * insight.gain.at_most
+    most = cause.gain.at_most >= CAUSE_SHARE * insight.gain.at_most
     return most and not (insight.rule == "device-sync" and _is_there(insight, cause.where))
 
 
@@ -188,7 +193,7 @@ def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:
     first = ranked[0].gain if ranked else None
     if not ranked or first is None or alone.gain is None:
         return not ranked
-    return first.at_most < LITTLE and alone.gain.at_most > MUCH_MORE * first.at_most
+    return first.at_most < SMALL_GAIN and alone.gain.at_most > UNEXPLAINED_RATIO * first.at_most
 
 
 def _by_spots(

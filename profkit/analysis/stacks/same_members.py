@@ -26,7 +26,7 @@ def same_members_at(
 ) -> Iterator[Construct]:
     """Yield `data["t2m"]`, `dataset[:]` and `archive.read("names")` of a line's statement which stay the same.
 
-    As `same-member`, with how it is asked for (`key`, `whole` or `call`), and the parameters that it depends on; of a
+    As `same-member`, with how it is read (`key`, `whole` or `call`), and the parameters that it depends on; of a
     loop `loop` instead. So it is of what a `with` around the line opens.
     """
     function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
@@ -40,10 +40,10 @@ def same_members_at(
         for item in node.items
     ]
     for node in (*statement, *opened):
-        asked = _asked_for(node)
-        if asked is None:
+        read = _member_read(node)
+        if read is None:
             continue
-        base, key, how = asked
+        base, key, how = read
         inner = [loop for loop in loops if repeats(loop, node)]
         if (function is None and not inner) or _is_written(base, facts):
             continue
@@ -57,8 +57,8 @@ def same_members_at(
             )
 
 
-def _asked_for(node: ast.AST) -> tuple[ast.AST, ast.AST, str] | None:
-    """Return what a member is asked of, by which key, and how; None where none is asked for."""
+def _member_read(node: ast.AST) -> tuple[ast.AST, ast.AST, str] | None:
+    """Return the object whose member is read, the key, and how it is read; None where no member is read."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         asks = node.func.attr in _READS and len(node.args) == 1 and dotted(node.func.value)
         return (node.func.value, node.args[0], "call") if asks else None
@@ -92,7 +92,7 @@ def _root(node: ast.AST) -> ast.AST:
 
 
 def _is_written(base: ast.AST, facts: FileFacts) -> bool:
-    """Return whether the file stores into what a member is asked of, or calls a method that may do so."""
+    """Return whether the file stores into the object whose member is read, or calls a method that may do so."""
     name = dotted(_root(base))
     for node in ast.walk(facts.tree):
         into: ast.AST | None = None

@@ -9,7 +9,9 @@ from dataclasses import replace
 from profkit.analysis.timeline.marks import LabelTable
 from profkit.core.types import KernelTime, Lane, MarkLabel, Timeline
 
-MOSTLY = 0.9  # of the launches of a configuration: a line, or an operation, that has fewer is one of several
+DOMINANT_SHARE = (
+    0.9  # of the launches of a configuration: a line, or an operation, that has fewer is one of several
+)
 COVERS = 0.5  # of an idle stretch: what the host did in less of it is not said to be what it waits for
 _PLACES = (
     "line",
@@ -44,9 +46,9 @@ def _placed_label(label: MarkLabel, known: dict[tuple[str, str], KernelTime]) ->
     if time is None or label.file is not None:
         return label
     most = max((line.launches for line in time.lines), default=time.launches)
-    if time.file is not None and most >= MOSTLY * time.launches:
+    if time.file is not None and most >= DOMINANT_SHARE * time.launches:
         label = replace(label, file=time.file, line=time.line, function=time.function)
-    if label.operation is None and time.operation_launches >= MOSTLY * time.launches:
+    if label.operation is None and time.operation_launches >= DOMINANT_SHARE * time.launches:
         label = replace(label, operation=time.operation)
     return label
 

@@ -14,7 +14,7 @@ from profkit.analysis.timeline.marks import MAX_LANES, MAX_MARKS, LabelTable
 from profkit.core.types import ActivityBins, Lane, LaneKind, MarkKind, MarkLabel, Timeline
 
 PARTS = 1000  # of the run, at most: what a screen can show separately
-FEWEST = 20
+MIN_PARTS = 20
 STRIP = 300  # parts of the strip above
 RUNNING: tuple[MarkKind, ...] = ("python", "native")
 # In which order the marks of one part stand: what runs first.
@@ -57,20 +57,20 @@ def threads_timeline(
 ) -> Timeline | None:
     """Build the timeline of a run of `seconds`, lanes in the order of `records`; None without stretches.
 
-    Parts are made longer until all lanes together have at most MAX_MARKS marks, or a run has FEWEST parts.
+    Parts are made longer until all lanes together have at most MAX_MARKS marks, or a run has MIN_PARTS parts.
     """
     found = [record for record in records if record.stretches]
     if not found or seconds <= 0:
         return None
     chosen = sorted(found, key=lambda record: record.weight, reverse=True)[:MAX_LANES]
     kept = [record for record in found if any(record is other for other in chosen)]
-    parts = max(FEWEST, min(PARTS, MAX_MARKS // len(kept)))
+    parts = max(MIN_PARTS, min(PARTS, MAX_MARKS // len(kept)))
     while True:
         labels = LabelTable()
         lanes = [_lane(record, seconds / parts, parts, labels) for record in kept]
-        if sum(len(lane.starts) for lane in lanes) <= MAX_MARKS or parts <= FEWEST:
+        if sum(len(lane.starts) for lane in lanes) <= MAX_MARKS or parts <= MIN_PARTS:
             break
-        parts = max(FEWEST, parts * 2 // 3)
+        parts = max(MIN_PARTS, parts * 2 // 3)
     return Timeline(
         "threads",
         0.0,

@@ -231,7 +231,9 @@ def _without_compiling(
 SELDOM = 20  # steps for each compilation: what compiles more often belongs to the steps
 # Of the kernels' time: what repeats with less may be a piece of something that only changes its sizes.
 MIN_REPEATING = 0.5
-FEWEST = 10  # launches of a step that is known by its kernels' names: loops of a few are tuning, or layers
+MIN_STEP_LAUNCHES = (
+    10  # launches of a step that is known by its kernels' names: loops of a few are tuning, or layers
+)
 _LIBRARIES = ("cublas", "cutlass", "cudnn")  # which choose another kernel for another size
 _DIGITS = re.compile(r"\d+")
 
@@ -292,7 +294,7 @@ def _steady_part(
     alike = find_steady(sequence, weights, [filling[number] for number in range(len(kinds))], loads, clues)
     if (
         alike is None
-        or alike.period < FEWEST
+        or alike.period < MIN_STEP_LAUNCHES
         or cost[alike.first : alike.last].sum() < MIN_REPEATING * cost.sum()
     ):
         return steady

@@ -16,7 +16,7 @@ from pathlib import Path
 from profkit.profilers.valgrind.instructions import address_runs, disassembler, read_elf
 from profkit.profilers.valgrind.strides import Code, back_jumps, strided_in
 
-MOST = 10  # loops, of most instructions
+MAX_LOOPS = 10  # loops, of most instructions
 LATENCY = 4.0  # cycles until a floating-point sum can be added to
 EACH_CYCLE = 3.0  # instructions of code that waits for nothing
 SERIAL = 2.0  # times as long as its instructions take: then a loop waits for its sums
@@ -67,7 +67,7 @@ def counted_loops(executed: Mapping[int, int], program: Path) -> list[CountedLoo
                     sum(executed.get(at, 0) for at in strided_in(body)),
                 )
             )
-    return sorted(found, key=lambda loop: -loop.executed)[:MOST]
+    return sorted(found, key=lambda loop: -loop.executed)[:MAX_LOOPS]
 
 
 def _inner_loops(code: Code) -> Iterator[tuple[Code, list[int]]]:

@@ -28,7 +28,7 @@ LIKELY = 0.05  # of the time
 ALLOCATING = 0.1  # of the time
 WRITING = 0.1  # of the time, in lines that print
 MIN_WRITES, MAX_WRITE_BYTES = 5_000, 512.0  # calls, and bytes of each, that count as many short writes
-MUCH_ALGEBRA = 0.3  # of the processor time in its libraries
+MIN_ALGEBRA_SHARE = 0.3  # of the processor time in its libraries
 ONE_THREAD = 1.3  # threads that work, where most of the time only one does
 PLANNING = 2e-4  # idle seconds for each kernel that a line launches: a launch itself takes some 10 us
 FEW_ARGUMENTS = 0.5  # different ones, of those looked at
@@ -105,7 +105,7 @@ def _threads(document: RunDocument) -> Iterator[Experiment]:
     alone = split is not None and split.threads is not None and split.threads < ONE_THREAD
     limited = any(os.environ.get(name) == "1" for name in THREAD_VARIABLES)
     share = share_of_libraries(document, LINEAR_ALGEBRA)
-    if alone and limited and share >= MUCH_ALGEBRA:
+    if alone and limited and share >= MIN_ALGEBRA_SHARE:
         because = Fact.of("trial-one-thread", share=share)
         yield Experiment("threads", because, share / 2, dict.fromkeys(THREAD_VARIABLES, str(cores)))
 

@@ -76,7 +76,7 @@ GROUP_SIGMA = 0.01
 # A single case from one sweep to the next, likewise: 1.5 % is the median of 30 such spreads.
 CASE_SIGMA = 0.015
 MIN_SPREAD = 0.003  # and never less: two steady chips of one kind differ by as much
-ENOUGH = 30  # cases in all: from these on they show their own spread
+MIN_CASES = 30  # cases in all: from these on they show their own spread
 RESUME = Fact("resume-sweep")
 TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 to 1.9 in those pairs
 
@@ -165,7 +165,7 @@ def _case_spread(groups: Mapping[str, Sequence[MetricPair]]) -> float:
     for group in groups.values():
         logs = [_log_ratio(pair) for pair in group]
         off += [value - median(logs) for value in logs]
-    return max(mad_sigma(off), MIN_SPREAD) if len(off) >= ENOUGH else CASE_SIGMA
+    return max(mad_sigma(off), MIN_SPREAD) if len(off) >= MIN_CASES else CASE_SIGMA
 
 
 def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> Fact | None:

@@ -61,8 +61,9 @@ TRIALS, TRIAL_SWITCH, AT_ONCE, GOES_ON = 8, 1e-3, 0.8, 0.5
 LONG_CALL = 2.0  # of that wait: a call of C that keeps us for longer has the time of the trial
 KEPT = 50  # microseconds that we sleep with the lock, for a thread without it to go on
 TO_LET_GO = 2e-5  # seconds that we sleep, for the program to take the lock
-# Threads that compete give the lock away often where GIVEN of what they compute (of ENOUGH seconds) is seen at once.
-GIVEN, ENOUGH = 0.1, 0.1
+# Threads that compete give the lock away often if GIVEN_SHARE of what they compute is seen at once (of at least
+# MIN_COMPUTED seconds).
+GIVEN_SHARE, MIN_COMPUTED = 0.1, 0.1
 IDLE = 0.1  # of the time: for a main thread that ran less, what it waits for is read, which takes 10 µs
 # Of the time: for one that ran more it is not. That reads a file, for which the lock is given away three times, and
 # takes a third of what a sample costs.
@@ -445,7 +446,9 @@ class StackSampler:
                 if self._at_once and self._cpu_of(state) - clocks[native] < GOES_ON * spent:
                     self._turns[1] += ran
         computed = self._turns[0]
-        self._given_often = self._given_often or self._soon > GIVEN * computed > GIVEN * ENOUGH
+        self._given_often = (
+            self._given_often or self._soon > GIVEN_SHARE * computed > GIVEN_SHARE * MIN_COMPUTED
+        )
 
     def _place(
         self,

@@ -44,7 +44,7 @@ GROUPS, GROUPED_ROWS = " [groups]", " [grouped rows]"  # behind the number of th
 SPARSE, MANY_GROUPS = 10, 100_000  # groups for each row, and in all: fewer cost little
 MOST_GROUPS = 1 << 62
 _GROUPING = ("/pandas/core/groupby/groupby.py", "/pandas/core/groupby/generic.py")
-FEW = 256  # numbers of an array that are looked at: NumPy keeps the interpreter's lock for so few
+MAX_NUMBERS = 256  # numbers of an array that are looked at: NumPy keeps the interpreter's lock for so few
 LONGEST_PATTERN = 100_000  # signs
 # Functions of libraries that give the same for the same arguments, and take long: name, and how the path of their file
 # ends.
@@ -255,8 +255,8 @@ def _denormal_share(array: Any) -> int:
     if kind.kind != "f" or kind.itemsize not in SMALLEST or not array.size or not array.flags.c_contiguous:
         return 0
     numpy: Any = sys.modules["numpy"]
-    step = array.size // FEW | 1  # odd: what two things take in turn is seen of both
-    some = numpy.absolute(array.reshape(-1)[::step][:FEW])
+    step = array.size // MAX_NUMBERS | 1  # odd: what two things take in turn is seen of both
+    some = numpy.absolute(array.reshape(-1)[::step][:MAX_NUMBERS])
     denormal = numpy.count_nonzero((some > 0) & (some < SMALLEST[kind.itemsize]))
     return int(1000 * denormal / some.size)
 
