@@ -20,10 +20,10 @@ from profkit.core.errors import Fault, MachineError, UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import Fact, PassPlan, PassResult, Step
 from profkit.profilers import py_spy
+from profkit.profilers.host.stacks import read_stacks
 from profkit.profilers.perf.command import attach_argv, script_argv, switches_argv
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.programs import ask_tool, find_tool
-from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.host.waits import waits_for
 
 _PYTHON = re.compile(rb"/(?:lib)?python\d[^/\n]*$", re.MULTILINE)

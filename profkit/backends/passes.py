@@ -34,10 +34,10 @@ from profkit.core.types import (
 )
 from profkit.profilers.chrome.jax_lines import read_jax_compilations, read_jax_lines
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes, with_growth
-from profkit.profilers.line_counts import read_line_counts
-from profkit.profilers.loader_workers import read_started_workers
-from profkit.profilers.stacks import read_stacks
-from profkit.profilers.torch_lines import read_torch_lines
+from profkit.profilers.host.line_counts import read_line_counts
+from profkit.profilers.host.loader_workers import read_started_workers
+from profkit.profilers.host.stacks import read_stacks
+from profkit.profilers.host.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import host_command, program_words, start_up_environment
 from profkit.runtime.passes.read import read_raises, read_record, read_tracemalloc
 

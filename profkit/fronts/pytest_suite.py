@@ -172,7 +172,7 @@ class SampledSuite:
         """Yield the parts of the run, and the slowest tests."""
         from profkit.analysis.stacks.lines import LineTally
         from profkit.core.formatting import format_percent, format_quantity
-        from profkit.profilers.stacks import read_samples
+        from profkit.profilers.host.stacks import read_samples
 
         parts: dict[str, float] = {}
         slow = sorted(self._tests.values(), key=lambda test: -test.seconds)[:SLOWEST]

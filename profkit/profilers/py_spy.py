@@ -17,7 +17,7 @@ from typing import TypeAlias
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
 from profkit.profilers.files import reading
-from profkit.profilers.stack_records import IMPORT, SCHEMA
+from profkit.profilers.host.stack_records import IMPORT, SCHEMA
 
 INSTALL = "pip install 'profkit[attach]'"
 RATE = 100  # samples a second

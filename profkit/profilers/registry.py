@@ -75,13 +75,13 @@ JAX_PROFILER = Profiler(
 
 
 def _looks_like_stacks(head: bytes) -> bool:
-    from profkit.profilers.stack_records import looks_like_stacks
+    from profkit.profilers.host.stack_records import looks_like_stacks
 
     return looks_like_stacks(head)
 
 
 def _read_stacks(path: Path) -> Report:
-    from profkit.profilers.stacks import read_stacks
+    from profkit.profilers.host.stacks import read_stacks
 
     return read_stacks(path)
 

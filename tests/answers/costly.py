@@ -32,7 +32,7 @@ from profkit.backends.source_lines import with_source
 from profkit.core.tables import load_yaml
 from profkit.core.types import Insight, RunDocument
 from profkit.profilers.cprofile import read_cprofile, with_growth
-from profkit.profilers.stacks import read_stacks
+from profkit.profilers.host.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 from tests import documents
 

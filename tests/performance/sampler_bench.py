@@ -27,7 +27,7 @@ from time import perf_counter
 from typing import TypeAlias
 
 from profkit.backends.passes import sampled_runs
-from profkit.profilers.stacks import read_stacks
+from profkit.profilers.host.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 
 samples: list[int] = []  # of profkit, in each run

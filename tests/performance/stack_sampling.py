@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from profkit.core.statistics import median
-from profkit.profilers.stacks import read_stacks
+from profkit.profilers.host.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 
 ROUNDS = 15

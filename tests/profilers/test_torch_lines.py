@@ -25,7 +25,7 @@ from profkit.core.types import (
     Scope,
     Timing,
 )
-from profkit.profilers.torch_lines import read_torch_lines
+from profkit.profilers.host.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import start_up_environment
 from tests import documents
 

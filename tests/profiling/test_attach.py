@@ -18,9 +18,9 @@ import pytest
 
 from profkit.core.run_folder import read_run
 from profkit.core.types import RunDocument
+from profkit.profilers.host.stacks import read_stacks
 from profkit.profilers.programs import find_tool
 from profkit.profilers.py_spy import sampled_lines
-from profkit.profilers.stacks import read_stacks
 from profkit.profiling.attach import why_refused
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.spoken import spoken_lines

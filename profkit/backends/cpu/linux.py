@@ -29,6 +29,7 @@ from profkit.backends.watched_calls import seen_in_calls
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
 from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Workload
+from profkit.profilers.host.stacks import read_wall_time
 from profkit.profilers.perf.command import (
     FREQUENCY,
     inject_argv,
@@ -48,7 +49,6 @@ from profkit.profilers.perf.switches import read_switches
 from profkit.profilers.perf.tasks import read_tasks
 from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
 from profkit.profilers.perf.watch import read_watched
-from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
 from profkit.runtime.passes.host.stacks.samples import MOMENTS

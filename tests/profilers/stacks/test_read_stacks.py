@@ -14,7 +14,7 @@ from profkit.analysis.stacks.wall_time import THREAD, WAIT, is_wall_time
 from profkit.backends.source_lines import split_notes, with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Hotspot, LineSamples, Profile, Report
-from profkit.profilers.stacks import read_stacks, read_wall_time
+from profkit.profilers.host.stacks import read_stacks, read_wall_time
 from profkit.reporting.views.run_insights import does_text
 from tests import documents
 from tests.conftest import ROOT

@@ -20,7 +20,7 @@ from profkit.core.types import (
     Profile,
 )
 from profkit.profilers.cprofile import read_cprofile
-from profkit.profilers.stacks import read_stacks
+from profkit.profilers.host.stacks import read_stacks
 from tests import documents
 from tests.conftest import ROOT
 from tests.documents import reading

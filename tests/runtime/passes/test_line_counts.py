@@ -15,7 +15,7 @@ import pytest
 
 from profkit.core.types import ArrayForm, LineCount
 from profkit.profilers.cprofile import is_partial, read_pass_notes
-from profkit.profilers.line_counts import read_line_counts
+from profkit.profilers.host.line_counts import read_line_counts
 from profkit.runtime.passes.command import HOST_PROGRAM
 from profkit.runtime.passes.host import line_counts
 from profkit.runtime.passes.read import read_raises

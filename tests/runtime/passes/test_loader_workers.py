@@ -27,7 +27,7 @@ from profkit.core.types import (
     RunDocument,
     SampledTime,
 )
-from profkit.profilers.loader_workers import read_started_workers
+from profkit.profilers.host.loader_workers import read_started_workers
 from tests import documents, gpu_documents
 
 # What torch's loader does with its workers, without any: the real one is in tests/answers/costly/processes.yaml.

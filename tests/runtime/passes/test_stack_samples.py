@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Hotspot, Profile, Report
-from profkit.profilers.stacks import read_stacks
+from profkit.profilers.host.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 from profkit.runtime.passes.host import waits
 from profkit.runtime.passes.host.stacks import rows as stack_rows

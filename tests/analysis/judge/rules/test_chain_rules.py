@@ -29,7 +29,7 @@ from profkit.core.types import (
     Variable,
 )
 from profkit.profilers.cprofile import read_cprofile
-from profkit.profilers.stacks import read_stacks
+from profkit.profilers.host.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 from tests import documents
 

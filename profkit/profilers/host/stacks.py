@@ -24,8 +24,8 @@ from profkit.core.types import (
     StartedProgram,
     Timeline,
 )
+from profkit.profilers.host.stack_records import IMPORT, REST, SampledProcess, read_processes
 from profkit.profilers.perf.leaves import NativeLeaf, by_stack, read_leaves
-from profkit.profilers.stack_records import IMPORT, REST, SampledProcess, read_processes
 
 DEEPEST = 5000  # frames of one stack
 # So many short child processes (mean seconds): one for each item, and their lines are not the program's.
