@@ -245,3 +245,47 @@ def test_a_new_object_at_the_place_of_a_freed_one_is_another_one() -> None:
     seen.look(Registry().frame("a"))
     seen.look(Registry().frame("a"))
     assert seen.arguments is None
+
+
+def test_an_array_that_stays_the_same_is_known_for_how_long() -> None:
+    numpy = pytest.importorskip("numpy")
+    table = numpy.arange(100_000.0)
+    told = looked_at([table, table, table])["held [same]"]
+    assert (told[0], type(told[1]), told[2]) == ("ms", int, -1)
+    assert "held [same]" not in looked_at([table])  # seen once
+    assert "held [same]" not in looked_at([table, table.copy(), table])  # another one of the same numbers
+    assert "held [same]" not in looked_at(
+        [table[:1000]] * 3
+    )  # of which the calls take the time, not the bytes
+
+
+def written_between(array: Any, write: Callable[[], object]) -> dict[str, list[object]]:
+    """What two looks at an array tell that is written to between them, and a third one after that."""
+    seen = FunctionValues()
+    seen.look(_frame_with(array))
+    write()
+    for _ in range(2):
+        seen.look(_frame_with(array))
+    return seen.types
+
+
+def test_a_buffer_that_each_step_fills_anew_is_not_the_same() -> None:
+    numpy = pytest.importorskip("numpy")
+    buffer = numpy.zeros(100_000)
+    assert "held [same]" not in written_between(buffer, lambda: buffer.fill(1.0))
+    assert "held [same]" in written_between(buffer, lambda: None)
+
+
+def test_a_tensor_that_is_filled_anew_is_not_the_same_whoever_writes_to_it() -> None:
+    torch = pytest.importorskip("torch")
+    tensor, array = torch.zeros(100_000), torch.zeros(100_000).numpy()
+    assert "held [same]" in written_between(tensor, lambda: None)
+    assert "held [same]" not in written_between(
+        tensor, lambda: tensor[7:8].fill_(1.0)
+    )  # by its version alone
+    shared = torch.from_numpy(array)
+    assert "held [same]" not in written_between(shared, lambda: array.fill(1.0))  # by its numbers alone
+    with torch.inference_mode():
+        known = torch.zeros(100_000, dtype=torch.bfloat16)
+    assert "held [same]" in written_between(known, lambda: None)
+    assert "held [same]" not in written_between(torch.zeros(100_000).to_sparse(), lambda: None)

@@ -23,6 +23,7 @@ from profkit.core.types import (
     RunDocument,
     SampledTime,
     Transfer,
+    Variable,
 )
 from tests import gpu_documents
 
@@ -204,3 +205,65 @@ def test_what_is_not_called_for_each_item_is_not_named(document: RunDocument) ->
     found = small(document)
     assert "calls TuneGrammar" not in found.evidence
     assert found.change.startswith("Combine them into one array on the host")
+
+
+# ------------------------------------------------------------ one array that is copied in each step
+
+INDEX = "/app/passage_search.py"
+TABLE = 153_600_000  # elements of two bytes
+SAME: dict[str, Variable] = {
+    "queries": Variable("torch.Tensor", 131_072),
+    "self.vectors": Variable("torch.Tensor", TABLE),
+    "self.vectors [same]": Variable("ms", 2_700),
+}
+
+
+def searching(
+    text: str = "table = self.vectors.to(self.device)",
+    variables: dict[str, Variable] = SAME,
+    size: int = 2 * TABLE,
+) -> Insight:
+    """The trace of passage_search on an H200: a table of 293 MiB is copied in each of 69 steps of 47 ms."""
+    kernel = KernelTime(Kernel(ATEN, (64, 1, 1), (128, 1, 1)), 2_829, 0.2)
+    sent = (Transfer("host to device", 69, 69 * size, 3.03, (Transfer("pageable", 69, 69 * size, 3.03),)),)
+    trace = GpuTrace(
+        "nsys", (kernel,), span=3.27, busy=3.23, launches=2_829, repeats=69, copying=3.03, transfers=sent,
+        lines=(GpuLine(INDEX, 31, "FlatIndex.search", 69, 3.0, 0, transfers=sent),), line_span=3.27, lines_of=3.27,
+    )  # fmt: skip
+    seen = LineSamples("FlatIndex.search", INDEX, 31, 2.9, 2.9, code=LineCode(text), variables=variables)
+    document = gpu_documents.report(trace=trace, sampled=(SampledTime(9.9, 9.9, lines=(seen,)),))
+    (found,) = (one for one in find_insights(document) if one.rule == "exposed-copies")
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "table = self.vectors.to(self.device)",
+        "table = self.vectors.cuda()",
+        "table = torch.as_tensor(self.vectors, device=self.device)",
+        "table = jax.device_put(self.vectors)",
+    ],
+)
+def test_an_array_that_stays_the_same_is_to_be_copied_once(text: str) -> None:
+    found = searching(text)
+    assert found.title == "Copy self.vectors to the GPU once, before the loop"
+    assert "this line copies 69 times, once in each step, 293 MiB each" in found.evidence
+    assert "Copy it where it is made" in found.change
+    assert found.where.line == 31
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        # A batch that is another in each step, and one that the sampler met in a single step.
+        searching(variables={name: held for name, held in SAME.items() if "[same]" not in name}),
+        searching(variables={**SAME, "self.vectors [same]": Variable("ms", 45)}),
+        searching("table = self.load(queries).to(self.device)"),  # of which the table is no part
+        searching("table = self.vectors[rows].to(self.device)"),  # other rows each time
+        searching("x = queries.to(self.device)"),
+        searching(size=TABLE // 3),  # something else was copied
+    ],
+)
+def test_a_batch_that_differs_in_each_step_is_not_to_be_copied_once(found: Insight) -> None:
+    assert found.title == "Pin the host memory, and move less data to the device"

@@ -41,6 +41,7 @@ from profkit.analysis.judge.rules.gpu.lines import (
     works_on_attention,
 )
 from profkit.analysis.judge.rules.gpu.models import whole_table_kernels
+from profkit.analysis.judge.rules.gpu.same_copies import same_array
 from profkit.analysis.judge.rules.spot_waits import line_ahead
 from profkit.analysis.judge.words import words, words_for
 from profkit.core.formatting import format_quantity, percent_text, plural
@@ -124,6 +125,13 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         each = format_quantity(size / count, "B")
         text = f"{insight.evidence}; this line copies {times_text(trace, count)}, {each} each"
         insight = replace(insight, where=place_of_line(line), evidence=text)
+        if (name := same_array(run, line)) is not None:
+            part = _copy_seconds(line) / sum(map(_copy_seconds, lines))
+            gain = insight.gain and replace(insight.gain, at_most=part * insight.gain.at_most)
+            told = f"{text}: {name} was the same array with the same numbers whenever it was looked at"
+            title, change = f"Copy {name} to the GPU once, before the loop", words("copied-once", "program")
+            yield replace(insight, title=title, evidence=told, change=change, gain=gain)
+            continue
         if (
             run.framework == "torch"
             and size >= LARGE * count

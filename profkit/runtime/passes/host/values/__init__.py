@@ -12,6 +12,7 @@ import sys
 from _weakref import ref  # built in; `weakref` is another module to load
 
 from .contents import ELEMENTS, named_in, relations_of, sequences_of
+from .same_arrays import SameArrays
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ _LONGEST = 1000  # signs of a text that is distinguished by its content
 class FunctionValues:
     """What was seen of one function."""
 
-    __slots__ = ("arguments", "last", "looks", "object", "outer", "times", "types")
+    __slots__ = ("arguments", "last", "looks", "object", "outer", "same", "times", "types")
 
     def __init__(self) -> None:
         self.looks = self.outer = 0  # at the innermost frame of the program, and at the one that called it
@@ -73,6 +74,7 @@ class FunctionValues:
         self.object: ref[Any] | None = None  # that a method was called on
         # Name -> type, most elements, and how many it had at first, which is -1 once it had fewer than before.
         self.types: dict[str, list[Any]] = {}
+        self.same = SameArrays()
 
     def look(self, frame: FrameType) -> None:
         """Look at the variables of a frame of the function."""
@@ -193,6 +195,8 @@ class FunctionValues:
                 length = value.numel()  # type: ignore[attr-defined]
                 type_name = type_name if value.dtype.is_floating_point else TOKENS  # type: ignore[attr-defined]
         self._keep(name, type_name, length)
+        if name in self.types:
+            self.same.note(name, value, self.types)
 
     def _keep(self, name: str, type_name: str, length: int, most: int = MAX_NAMES) -> None:
         before = self.types.get(name)
