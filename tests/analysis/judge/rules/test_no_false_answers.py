@@ -21,6 +21,8 @@ from profkit.core.types import (
     Fact,
     GpuLine,
     GpuTrace,
+    HostPauses,
+    Insight,
     Kernel,
     KernelTime,
     LineCode,
@@ -416,6 +418,61 @@ def test_a_loader_that_works_in_the_process_that_trains_is_named_and_one_with_wo
     if said:
         assert found["slow-loader"].where.line == 9
         assert "num_workers" in found["slow-loader"].change
+
+
+FETCH = "/venv/site-packages/torch/utils/data/_utils/fetch.py"
+
+
+def tiles(reader: str, *, leads: bool = True) -> dict[str, Insight]:
+    """A training step of sat_tiles_train on an H200: three lines of a dataset, which a loader in line 29 calls."""
+    loop = CodeLine("train", "/app/train.py", 29, 0.8)
+    fetched = CodeLine("_MapDatasetFetcher.fetch", FETCH, 54, 0.8)
+    lines = tuple(
+        LineSamples(
+            "Tiles.__getitem__", "/app/tiles.py", number, took, took, callers=(fetched,),
+            within=(loop,) if leads else (), code=LineCode(text),
+        )
+        for number, took, text in (
+            (52, 0.4, "raw = zlib.decompress(blob)"),
+            (53, 0.1, "tile = np.cumsum(raw)"),
+            (54, 0.2, "low, high = np.percentile(tile, (2, 98))"),
+        )
+    )  # fmt: skip
+    below = (CodeLine(reader, "/venv/site-packages/torch/utils/data/dataloader.py", 799, 0.05),)
+    loads = LineSamples(
+        "train", "/app/train.py", 29, 0.05, 0.05, callees=below, below=below,
+        code=LineCode("for images, target in loader:", 29),
+    )  # fmt: skip
+    trains = LineSamples("train", "/app/train.py", 30, 0.1, 0.1, code=LineCode("loss = step(x)", 29))
+    document = waiting_document((TRAINS,), (*lines, loads, trains))
+    trace = replace(document.trace, pauses=HostPauses(10, 0.85, 0.085))  # type: ignore[type-var]
+    return {one.rule: one for one in find_insights(replace(document, trace=trace))}
+
+
+def test_all_lines_of_a_dataset_that_the_training_process_reads_are_one_finding() -> None:
+    found = tiles("_SingleProcessDataLoaderIter._next_data")
+    loader = found["slow-loader"]
+    assert loader.gain is not None
+    assert loader.gain.at_most == pytest.approx(0.75)  # of three lines and the joining of batches
+    assert "in the loader of `for images, target in loader:` (line 29)" in loader.evidence
+    assert "40 % of a step is in line 52" in loader.evidence
+    assert loader.title.startswith("Load in workers")
+    assert loader.change.startswith("Let DataLoader(num_workers=4")
+    assert loader.where.line == 52
+    assert "host-pauses" not in found  # which only says that the device waits
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        tiles("_MultiProcessingDataLoaderIter._next_data"),
+        tiles("_SingleProcessDataLoaderIter._next_data", leads=False),  # of another loader
+    ],
+)
+def test_a_dataset_that_another_loader_reads_is_not_said_to_be_read_without_workers(
+    found: dict[str, Insight],
+) -> None:
+    assert not found["slow-loader"].title.startswith("Load in workers")
 
 
 # ---------------------------------------------------------------- functions that a library has

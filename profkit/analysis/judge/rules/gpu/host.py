@@ -298,8 +298,9 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         if restarted:
             return _restarted_workers(run, spot, share)
-        if spot.code is not None and _loads_by_itself(run, spot):
-            return _slow_loader(run, spot, idle)
+        loop = _loading_line(run, spot)
+        if loop is not None:
+            return _slow_loader(run, loop, idle)
         found = pattern_of(run.document, spot, patterns) or _place_of_host(run, spot)
         text = f"{percent_text(100 * share)} of a step"
         if spot.kind == "python":  # all lines of a function that compute by themselves
@@ -336,43 +337,46 @@ def restarted_workers(run: RunEvidence) -> Iterator[Insight]:
             yield Insight("restarted-workers", title, evidence, change, where, gain)
 
 
-def _loads_by_itself(run: RunEvidence, spot: CodeSpot) -> bool:
-    """Return whether below a line a loader of torch prepares batches in the process that trains."""
-    return any(
-        is_loader(called.file) and "_SingleProcess" in called.function
-        for line in _samples_at(run, spot)
-        for called in (*line.callees, *line.below)
+def _loading_line(run: RunEvidence, spot: CodeSpot) -> LineSamples | None:
+    """Return the line that goes through a loader of torch without workers: a place itself, or one that leads to it."""
+    sampled = [line for every in run.document.sampled if not every.native for line in every.lines]
+    here = [line for line in sampled if (line.file, line.line) == (spot.where.file, spot.where.line)]
+    around = {(outer.file, outer.line) for line in here for outer in (line, *line.within)}
+    loading = (
+        line
+        for line in sampled
+        if line.code is not None
+        and (line.file, line.line) in around
+        and any(
+            is_loader(called.file) and "_SingleProcess" in called.function
+            for called in (*line.callees, *line.below)
+        )
     )
+    return next(loading, None)
 
 
-def _samples_at(run: RunEvidence, spot: CodeSpot) -> Iterator[LineSamples]:
-    for every in run.document.sampled:
-        for line in every.lines if not every.native else ():
-            if (line.file, line.line) == (spot.where.file, spot.where.line):
-                yield line
-
-
-def _slow_loader(run: RunEvidence, spot: CodeSpot, idle: float) -> Insight:
+def _slow_loader(run: RunEvidence, loop: LineSamples, idle: float) -> Insight:
     """Say how long the loader of a line takes, including joining batches, and the dataset line with most of it."""
-    parts = [
-        step_spot for step_spot in step_places(run) if step_spot.loaded and step_spot.spot.where != spot.where
-    ]
-    here = next(step_spot.share for step_spot in step_places(run) if step_spot.spot is spot)
+    here, parts = 0.0, []
+    for step_spot in step_places(run):
+        if (step_spot.spot.where.file, step_spot.spot.where.line) == (loop.file, loop.line):
+            here += step_spot.share
+        elif step_spot.loaded:
+            parts.append(step_spot)
     share = min(idle, here + sum(step_spot.share for step_spot in parts))
     most = max(parts, key=lambda step_spot: step_spot.share, default=None)
-    text = (
-        f"{percent_text(100 * share)} of a step is in the loader of `{spot.code.text if spot.code else ''}`"
-    )
+    text = f"{percent_text(100 * share)} of a step is in the loader of "
+    text += f"`{loop.code.text if loop.code else ''}` (line {loop.line})"
     text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
     if most is not None and most.share >= OTHER:
         text += f"; {percent_text(100 * most.share)} of a step is in line {most.spot.where.line} of "
         text += place_name(most.spot.where)
-    where = most.spot.where if most is not None and most.share >= here else spot.where
+    where = Place(function=loop.function, file=loop.file, line=loop.line)
     return insight_at(
         "slow-loader",
         "Load in workers, or do less for each sample: the loader works in the process that trains",
         text,
-        where,
+        most.spot.where if most is not None and most.share >= here else where,
         run.gain(share, "as if the host did this while the GPU works, or not at all"),
     )
 
