@@ -14,7 +14,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
@@ -91,17 +91,24 @@ def json_text(document: Mapping[str, object]) -> str:
     That is short and quick to write: `json`'s own indentation, one line for each number, makes it ten times
     slower.
     """
+    return join_fields(field_text(name, value) for name, value in document.items())
+
+
+def field_text(name: str, value: object) -> str:
+    """Encode one field of `json_text`."""
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-    fields = []
-    for name, value in document.items():
-        if isinstance(value, dict) and value:
-            items = [f"{encode(key)}: {encode(item)}" for key, item in value.items()]
-            text = "{\n  " + ",\n  ".join(items) + "\n }"
-        elif isinstance(value, list) and value:
-            text = "[\n  " + ",\n  ".join(map(encode, value)) + "\n ]"
-        else:
-            text = encode(value)
-        fields.append(f" {encode(name)}: {text}")
+    if isinstance(value, dict) and value:
+        items = [f"{encode(key)}: {encode(item)}" for key, item in value.items()]
+        text = "{\n  " + ",\n  ".join(items) + "\n }"
+    elif isinstance(value, list) and value:
+        text = "[\n  " + ",\n  ".join(map(encode, value)) + "\n ]"
+    else:
+        text = encode(value)
+    return f" {encode(name)}: {text}"
+
+
+def join_fields(fields: Iterable[str]) -> str:
+    """Return the document of these fields, which `field_text` made."""
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 

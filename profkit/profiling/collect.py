@@ -19,7 +19,7 @@ from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun, head_of
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import plural
-from profkit.core.run_folder import write_run
+from profkit.core.run_folder import RunWriter
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
     Fact,
@@ -98,6 +98,7 @@ class RunCollector:
             context.hidden,
             given=context.given,
         )
+        self._writer = RunWriter(context.folder)
         self._schedule = Schedule(run, context.depth, self._fit_to_time)
         document = RunDocument(
             name=context.workload.name,
@@ -113,9 +114,9 @@ class RunCollector:
     def update(self, **changes: object) -> None:
         """Add to the document and write it."""
         with defer_interrupts() as hurry:
-            document = replace(self.document, **changes)  # type: ignore[arg-type]
-            self.document = self._context.shown(document)
-            write_run(self._context.folder, self.document)
+            shown = {name: self._context.shown(value) for name, value in changes.items()}
+            self.document = replace(self.document, **shown)  # type: ignore[arg-type]
+            self._writer.write(self.document)
         if hurry.is_set():
             raise KeyboardInterrupt
 

@@ -65,6 +65,35 @@ def test_a_name_cannot_leave_the_folder_or_break_the_terminal(name: str, cleaned
     assert run.clean_name(name) == cleaned
 
 
+def test_a_run_that_is_written_again_and_again_is_the_same_and_only_what_changed_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = replace(documents.document(), summaries=(Summary("time", ()),))
+    encoded: list[str] = []
+    field_text = run.field_text
+
+    def noted(name: str, value: object) -> str:
+        encoded.append(name)
+        return field_text(name, value)
+
+    monkeypatch.setattr(run, "field_text", noted)
+    writer, other = run.RunWriter(tmp_path), tmp_path / "other"
+    other.mkdir()
+    changes: list[dict[str, object]] = [
+        {},
+        {"state": "failed", "failure": "x"},
+        {"summaries": (), "name": "y"},
+    ]
+    for change in changes:
+        document = replace(document, **change)
+        encoded.clear()
+        writer.write(document)
+        if change:
+            assert set(encoded) == {"schema", *change}
+        run.write_run(other, document)
+        assert (tmp_path / "run.json").read_bytes() == (other / "run.json").read_bytes()
+
+
 def test_a_base_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for base in (tmp_path / "file", tmp_path / "file" / "below"):
