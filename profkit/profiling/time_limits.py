@@ -109,8 +109,10 @@ def keep_to_budget(
     for place, most in wanted.items():
         planned = passes[place]
         seconds = min(most, (planned.least or 0.0) + left)
-        left -= seconds - (planned.least or 0.0)
         finish = min(1.0, planned.steps[0].finish)
         limit = min(planned.limit or seconds, seconds - finish)
+        # Its limit may be lower: a tool may take its time to write its report. Then it takes no longer than that.
+        seconds = min(seconds, limit + finish)
+        left -= seconds - (planned.least or 0.0)
         passes[place] = replace(planned, limit=limit, cost=seconds / plain_seconds)
     return tuple(passes)

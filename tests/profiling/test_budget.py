@@ -85,6 +85,17 @@ def test_a_pass_that_may_be_cut_gets_what_is_left_and_no_less_than_it_needs():
     assert counters.skipped is not None
 
 
+def test_a_pass_whose_tool_may_write_long_is_planned_for_the_limit_that_this_leaves_it():
+    """Programs of C++ were simulated for 6 s where 13 were estimated."""
+    step = replace(COUNTERS.steps[0], finish=20.0)
+    cut = replace(COUNTERS, steps=(step,), cost=13.0, limit=13.0, least=5.0)
+    (counters,) = keep_to_budget((cut,), 17.0, 1.0, 23.0, ("counters",))
+    assert counters.limit == 1.25 * 5.0
+    assert counters.cost == counters.limit + 1.0
+    (counters,) = keep_to_budget((cut,), 60.0, 1.0, 70.0, ("counters",))
+    assert (counters.limit, counters.cost) == (12.0, 13.0)
+
+
 def test_what_is_kept_runs_where_nothing_is_left_and_what_did_not_fit_counts_it_in_its_budget():
     plans = keep_to_budget(WAITING, 3.0, 1.0, 30.0, ("stacks", "counters"))
     assert [plan.name for plan in plans if plan.skipped is None] == ["stacks", "counters"]
