@@ -341,7 +341,8 @@ def _loading_line(run: RunEvidence, spot: CodeSpot) -> LineSamples | None:
     """Return the line that goes through a loader of torch without workers: a place itself, or one that leads to it."""
     sampled = [line for every in run.document.sampled if not every.native for line in every.lines]
     here = [line for line in sampled if (line.file, line.line) == (spot.where.file, spot.where.line)]
-    around = {(outer.file, outer.line) for line in here for outer in (line, *line.within)}
+    around = {(line.file, line.line) for line in here}
+    around |= {(outer.file, outer.line) for line in here for outer in line.within}
     loading = (
         line
         for line in sampled
