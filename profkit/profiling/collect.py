@@ -64,7 +64,9 @@ ONE_MORE = 1.6  # normal runs: a pass that samples and traces
 EXTENDED = 2.0  # times its limit may a step take whose time counts only with a processor
 SHORT_FIX = 30  # characters of a fix that is an option of this command, as --budget 46
 AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
-OUTSIDE_SECONDS = 2.5  # what profkit takes to start, to read what passes left, and to judge and write its reports
+OUTSIDE_SECONDS = (
+    2.5  # what profkit takes to start, to read what passes left, and to judge and write its reports
+)
 
 _LOST = re.compile(re.escape(LOST).replace(r"\{\}", "(.+)"))
 

@@ -47,6 +47,11 @@ def insights(
         KernelTime(Kernel(name, grid, (256, 1, 1)), launches, total, median=total / launches)
         for name, (launches, total) in kernels.items()
     )
+    return found_in(times, **trace)
+
+
+def found_in(times: tuple[KernelTime, ...], **trace: Any) -> dict[str, Insight]:
+    """What the rules find in a trace with these kernels."""
     document = kernel_documents.document({})
     assert document.trace is not None
     launches = sum(one.launches for one in times)
@@ -296,6 +301,42 @@ def test_conversions_of_types_in_every_step_are_named() -> None:
     assert "1655 kernels" in found.evidence
     assert found.gain is not None
     assert found.gain.at_most == pytest.approx(0.09 / 0.6)
+
+
+@pytest.mark.parametrize(
+    ("backward_of", "rule", "said"),
+    [
+        (None, "repeated-conversions", True),
+        ("aten::_to_copy [4096,1024]", "repeated-conversions", False),  # weights that each step changes
+        ("aten::_to_copy [512,512]", "repeated-conversions", True),  # others
+    ],
+)
+def test_what_autocast_makes_of_trained_weights_is_not_to_be_converted_once(
+    backward_of: str | None, rule: str, said: bool
+) -> None:
+    cast = (
+        "void at::native::elementwise_kernel<at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase &)>"
+    )
+    forward = KernelTime(
+        Kernel(cast, (4096, 1, 1), (256, 1, 1)), 1655, 0.09, operation="aten::copy_ [4096,1024]"
+    )
+    back = KernelTime(
+        Kernel("vectorized_copy", (4096, 1, 1), (256, 1, 1)), 400, 0.01, operation="aten::copy_ [4096,1024]",
+        backward_of=backward_of,
+    )  # fmt: skip
+    assert (rule in found_in((forward, back), span=0.6, busy=0.5)) == said
+
+
+@pytest.mark.parametrize(("backward_of", "said"), [(None, True), ("aten::unbind [3,48,16,512,64]", False)])
+def test_gradients_that_autograd_joins_are_no_array_that_the_program_joins(
+    backward_of: str | None, said: bool
+) -> None:
+    joins = "void at::native::CatArrayBatchedCopy_vectorized<at::native::OpaqueType<2>, unsigned, 4, 64, 64>"
+    cat = KernelTime(
+        Kernel(joins, (4096, 1, 1), (256, 1, 1)), 320, 0.1, operation="aten::cat [48,16,512,64]",
+        backward_of=backward_of,
+    )  # fmt: skip
+    assert ("device-copies" in found_in((cat,), span=0.6, busy=0.5, repeats=40)) == said
 
 
 def test_a_kernels_gain_counts_only_the_time_in_which_kernels_run() -> None:

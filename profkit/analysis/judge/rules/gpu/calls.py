@@ -320,7 +320,8 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:
         return
-    by_kernels = [kernel for kernel in trace.kernels if is_copy(kernel)]
+    # What autograd copies follows from the forward line: `cat` joins the gradients of what `chunk` has parted.
+    by_kernels = [kernel for kernel in trace.kernels if is_copy(kernel) and kernel.backward_of is None]
     by_driver = [transfer for transfer in trace.transfers if transfer.kind == "device to device"]
     share = run.share_of(by_kernels)
     share += min(trace.copying or 0.0, sum(transfer.seconds for transfer in by_driver)) / trace.span

@@ -409,12 +409,28 @@ def _operation_names(kernel: KernelTime) -> set[str]:
     return names | ({f"{name}/outer"} if _OUTER.search(kernel.operation or "") else set())
 
 
+_CONVERSION = "aten::_to_copy "
+_SHAPES = re.compile(r"\[[\d,]*\]")
+
+
 def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     """Find conversions of types (`.to`, autocast) that take a part of every repetition."""
     trace = run.trace
     if trace is None or not trace.span:
         return
-    converting = [kernel for kernel in trace.kernels if _CONVERTING.search(kernel.kernel.name)]
+    differentiated = {
+        _first_shape(kernel.backward_of)
+        for kernel in trace.kernels
+        if kernel.backward_of is not None and kernel.backward_of.startswith(_CONVERSION)
+    } - {None}
+    # What is trained changes in each step, and with it what autocast makes of it.
+    converting = [
+        kernel
+        for kernel in trace.kernels
+        if _CONVERTING.search(kernel.kernel.name)
+        and kernel.backward_of is None
+        and _first_shape(kernel.operation) not in differentiated
+    ]
     share, kernels = run.share_of(converting), sum(kernel.launches for kernel in converting)
     if share < MIN_SHARE or kernels < MIN_LAUNCHES:
         return
@@ -425,6 +441,12 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
         main_line(converting),
         run.gain(share, "the time of all conversions"),
     )
+
+
+def _first_shape(operation: str | None) -> str | None:
+    """Return `[4096,1024]` of `aten::copy_ [4096,1024], [4096,1024]`; None where no shape is known."""
+    shape = _SHAPES.search(operation or "")
+    return shape[0] if shape is not None else None
 
 
 SELDOM = 0.25  # of what the others wait: a device that waits less than that is the last one
