@@ -42,6 +42,7 @@ from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument
 
 CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about
 ASKS_EACH_TIME = 0.8  # queries for each look: where a cache answers most, the loop is about something else
+PART_OF_CALLS = 4  # where the pass that counts calls gave up early: so much fewer calls prove as much
 SHORT = 20e-3  # seconds of a prediction: a longer one is work, and no overhead
 SMALL_MESSAGES = 512  # bytes
 MAX_LAYERS = 8  # functions of the program between a loop and a place
@@ -318,7 +319,8 @@ _PREDICTS = frozenset(
 def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
     """Return a model that is given a batch of one for each item, where no item needs the result of another."""
     under = spot.under
-    if spot.code is None or under is None or (under.calls or 0) < MIN_CALLS:
+    least = MIN_CALLS // PART_OF_CALLS if spot.partial else MIN_CALLS
+    if spot.code is None or under is None or (under.calls or 0) < least:
         return None
     # Where the batch is made in a function, a loop has to call that with its items.
     items = spot.caller_code.find("of-item") if spot.caller_code is not None else ()

@@ -313,6 +313,17 @@ def test_a_model_that_is_called_for_one_item_at_a_time_is_said_where_no_item_nee
     assert (prediction_for_each(documents.empty(), spot) is not None) == said
 
 
+@pytest.mark.parametrize(
+    ("calls", "partial", "said"), [(52, True, True), (52, False, False), (20, True, False)]
+)
+def test_fewer_calls_of_a_model_prove_as_much_where_their_count_gave_up_early(
+    calls: int, partial: bool, said: bool
+) -> None:
+    body = "def report(rows):\n    for row in rows:\n        found.append(model.predict([row]))\n"
+    spot = replace(spot_at(body, 3, under=replace(SCIKIT, calls=calls)), partial=partial)
+    assert (prediction_for_each(documents.empty(), spot) is not None) == said
+
+
 ROUTER = """class Router:
     def department_of(self, text):
         return self.model.predict([text])
