@@ -85,7 +85,7 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
     return document, Path(short_path(name))
 
 
-LAUNCHER = 0.1  # of its children's processor time: a program that used less only waits for them
+LAUNCHER = 0.1  # of its children's processor time: a program that used less is taken to wait for them only
 
 
 def launched_python(process: psutil.Process) -> psutil.Process | None:
@@ -171,7 +171,7 @@ def _look_at(
     progress: Progress,
     notes: tuple[Fact, ...] = (),
 ) -> RunDocument:
-    """Record and read into the folder of the run, and return the judged document, which is written too.
+    """Record, read and judge into the folder of the run, and return the document, which is also written there.
 
     Raises MachineError where the tool fails.
     """
@@ -316,13 +316,13 @@ class _Watch:
     """Records what a process and those that it started use, by reading the system's counts now and then."""
 
     root: psutil.Process
-    cpu: dict[int, float] = field(default_factory=dict)  # processor seconds of each since the first look
+    cpu: dict[int, float] = field(default_factory=dict)  # processor seconds of each since the first reading
     usage: list[tuple[float, float, float]] = field(default_factory=list)  # as `time_split` takes it
     peak: int = 0  # bytes of memory
     use: TreeUse | None = None
     _seen: dict[int, list[tuple[float, ...]]] = field(
         default_factory=dict
-    )  # the first and the last look at each
+    )  # the first and the last reading of each
 
     def look(self, gone: float) -> list[int]:
         """Read the counts of all processes, and return their numbers; none where they have ended."""

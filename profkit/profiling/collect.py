@@ -1,4 +1,4 @@
-"""Collects a run pass by pass: each one is run, read, added to the document and written before the next."""
+"""Collects a run pass by pass: each pass is run, read, added to the document and written before the next begins."""
 
 from __future__ import annotations
 
@@ -53,29 +53,27 @@ from profkit.reporting.views.run_insights import answer_text
 from profkit.runtime.passes.host.shared_file import LOST
 from profkit.runtime.passes.read import read_packages
 
-PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
-PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
+PEAK_SECONDS = 3.0  # that the measurement of the machine's peaks takes, after the last pass
+PLANNED_SHARE = 0.95  # of the time that a run may take without --budget: passes take longer than planned
 TIMING_SHARE = 0.25  # of a budget, for the normal runs
-# These run however little of our own allowance is left. Counts of calls prove most causes: without them a program of
-# two seconds, whose simulation takes ten, got the place of its cost, but no cause.
+# These passes run even if little of our own allowance is left. Counts of calls prove most causes: without them, a run
+# of a two-second program, whose simulation takes ten seconds, found the costly place without its cause.
 ALWAYS: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
-FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many normal runs, and seconds
-ONE_MORE = 1.6  # normal runs: a pass that samples and traces
-EXTENDED = 2.0  # times its limit may a step take whose time counts only with a processor
+FIRST_ANSWER = (2.5, 8.0)  # normal runs, and seconds, after which a first answer is given
+ONE_MORE = 1.6  # normal runs that a pass takes which samples and traces
+EXTENDED = 2.0  # times its limit: a step may take this long if it waited for a processor
 SHORT_FIX = 30  # characters of a fix that is an option of this command, as --budget 46
-AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
-OUTSIDE_SECONDS = (
-    2.5  # what profkit takes to start, to read what passes left, and to judge and write its reports
-)
+AGAIN = (3.0, 30.0)  # a failure is explained in at most so many times the time until it, plus seconds
+OUTSIDE_SECONDS = 2.5  # that profkit takes to start, to read what passes left, and to judge and write its reports
 
 _LOST = re.compile(re.escape(LOST).replace(r"\{\}", "(.+)"))
 
-# A document with what is known so far in, the same with verdicts out.
+# Takes a document with all that is known so far, and returns it with verdicts.
 Judge = Callable[[RunDocument], RunDocument]
 
 
 class RunCollector:
-    """One run under way. Everything that is known so far is in `document` and on disk."""
+    """A run that is being collected. Everything that is known so far is in `document` and on disk."""
 
     def __init__(
         self, context: RunContext, backend: Backend, run: BackendRun, progress: Progress, judge: Judge
@@ -84,7 +82,7 @@ class RunCollector:
         self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
         self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
-        self._answer: Insight | None = None  # what is known now, and
+        self._answer: Insight | None = None  # of what is known now, and
         self._changed_by = ""  # the pass that said so
         self._plain_seconds: float | None = None  # of a normal run, where one was timed
         # The timing pass and its plan, while more processes are to be timed once the first answer is given
@@ -144,7 +142,7 @@ class RunCollector:
                 continue
             assert plan is not None
             if plan.name == "explain" and known.verdicts is None:
-                # It is about the verdicts on the passes before it.
+                # This pass explains the verdicts on the passes before it.
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
                 plan = self._next_pass(known) or plan
             known = self._carry_out(plan, known)
@@ -164,7 +162,7 @@ class RunCollector:
             self._skip_pass(plan)
         else:
             known = self._run_instrument(plan, known)
-        # In seconds under the profiler that disturbed it least.
+        # Of several profiles of imports, take that of the profiler that disturbed the program least.
         totals = {profile.kind: profile.total for profile in self.document.profiles if profile.unit == "s"}
         return replace(
             known,
@@ -186,7 +184,7 @@ class RunCollector:
         # Until a pass has finished, whether a region is marked is a guess from the program's text.
         if not well and record.result.state == "finished":
             plan, known, record = self._repeat_if_misguessed(plan, known, record)
-        # A limit may have ended it, be it the plan's own or the budget's: what it left is of a part of the program.
+        # If a time limit ended the pass (the plan's or the budget's), its artifacts cover only a part of the program.
         ran = replace(plan, limit=record.limit)
         self._add_findings(ran, ended_by_tool(record) if well else record.result, known.plain_seconds)
         if record.workload_failure is not None and not well:
@@ -224,11 +222,11 @@ class RunCollector:
         return False
 
     def explain_failure(self, message: str) -> str | None:
-        """Return what the backend finds out about a failed workload, as the first answer says it."""
+        """Return what the backend finds out about a failed workload, as a first answer says it; None if nothing."""
         plan = self._run.after_failure(message)
         if plan is None:
             return None
-        # What took so long until it failed may take longer where it is looked at, but not for ever.
+        # The instrument may slow the workload down, but a program that then hangs must not block the run.
         limit = AGAIN[0] * (time.monotonic() - self._begin) + AGAIN[1]
         record = self._collect_pass(replace(plan, limit=limit), PlanState(marked=False))
         self._add_findings(plan, replace(record.result, state="finished", reason=None), None)
@@ -243,20 +241,20 @@ class RunCollector:
         return plan
 
     def _fit_to_time(self, waiting: Sequence[PassPlan], known: PlanState) -> tuple[PassPlan, ...]:
-        """Return the passes that wait, as the time that is left allows them."""
+        """Return the waiting passes, each shortened or skipped so that all fit into the time that is left."""
         budget = self._budget(known)
         if budget is None or known.plain_seconds is None:
             return tuple(waiting)
-        # What the user says holds for all; else no run is without the numbers that it is made for.
+        # A budget of the user limits every pass. Without one, the passes in ALWAYS run in any case.
         kept = ALWAYS if self._context.budget is None else ()
         own = self._backend.allowances.get(self._context.depth) if self._context.budget is None else None
         left = self.left_of(budget)
-        if self._timing is not None:  # its other processes have their time before the passes behind it
+        if self._timing is not None:  # the other normal runs get their time before the later passes
             left -= self._timing[0].owed(known.plain_seconds)
         return keep_to_budget(waiting, left, known.plain_seconds, budget, kept, own)
 
     def left_of(self, budget: float) -> float:
-        """Return the seconds of a budget that are left for passes: the reports come after them."""
+        """Return the seconds of a budget that are left for passes; time for the reports is set aside."""
         return budget - (time.monotonic() - self._begin) - OUTSIDE_SECONDS
 
     def left_for_trials(self) -> float | None:
@@ -274,7 +272,7 @@ class RunCollector:
         if self._context.budget is not None:
             return self._context.budget
         allowance = self._backend.allowances.get(self._context.depth)
-        # What a region on a device takes is decided by the passes, each for itself.
+        # For a region on a device, each pass decides by itself how long it measures.
         no_allowance = self._context.wanted is not None or (known.marked and self._backend.has_device)
         if allowance is None or known.plain_seconds is None or no_allowance:
             return None
@@ -447,7 +445,7 @@ class RunCollector:
                 self._progress.note(f"{plan.name} says: {text}")
 
     def _answer_now(self) -> Insight | None:
-        """Return the first thing to do by what was measured so far; None where nothing is known."""
+        """Return the most important finding of what was measured so far; None if there is none."""
         placed = replace(self.document, hot_spots=hot_spots(self.document))
         return next(iter(find_insights(placed)), None)
 
@@ -468,10 +466,7 @@ class RunCollector:
         return telling and self.first_answer is None
 
     def _is_last(self, findings: PassFindings, plain: float | None) -> bool:
-        """Return whether a trace has to give the first answer.
-
-        So it is where nothing is sampled later, or that would come too late.
-        """
+        """Return whether a trace has to give the first answer, because no later pass samples, or would end too late."""
         if findings.trace is None or plain is None:
             return False
         later = self._schedule.waiting
@@ -499,7 +494,7 @@ class RunCollector:
         return PassFindings(), result
 
     def _why_unwritten(self, result: PassResult, fix: str | None) -> tuple[Fact, str | None]:
-        """Return why a process of the workload left nothing, by its own log, and what helps."""
+        """Return why a process of the workload wrote no result, according to its log, and what helps."""
         log = self._context.folder / result.log if result.log is not None else None
         lost = _LOST.search(head_of(log).decode("utf-8", "replace")) if log is not None else None
         if lost is None:

@@ -212,8 +212,8 @@ _CALLS = {
     "fail": (str,),
     "note": (str,),
 }
-_LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how our own last words begin
-_ROOM = 1000  # characters of a line of progress that are shown
+_LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how lines of profkit's own errors begin
+_ROOM = 1000  # characters of a line of progress; the rest is cut off
 
 
 @dataclass(frozen=True)

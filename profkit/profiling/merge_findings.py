@@ -1,4 +1,4 @@
-"""Adds what a pass found to what the passes before it found."""
+"""Merges the findings of a pass into the document of the passes before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.core.types import Gpu, Reading, RunDocument
 
 
 def merge_findings(document: RunDocument, findings: PassFindings, tool: str | None) -> dict[str, object]:
-    """Return the fields of a document that change when what a pass found is added; `tool` is the pass's."""
+    """Return the fields of the document that change when the findings of a pass with this `tool` are added."""
     return {
         "gpus": _merge_devices(document.gpus, findings.gpus),
         "trace": with_compiled_lines(

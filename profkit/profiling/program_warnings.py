@@ -8,8 +8,9 @@ from pathlib import Path
 from profkit.core.files.regular import open_regular
 from profkit.core.types import ProgramWarning
 
-MAX_BYTES, MAX_WARNINGS, LONGEST = 1 << 20, 50, 600  # of what is printed; kept; signs of a text
-# As `warnings.formatwarning` has it: `path.py:8: PerformanceWarning: text`
+MAX_BYTES = 1 << 20  # of the output that is read
+MAX_WARNINGS, LONGEST = 50, 600  # warnings that are kept; characters of each
+# The format of `warnings.formatwarning`: `path.py:8: PerformanceWarning: text`
 _WARNING = re.compile(
     r"^(?P<file>[^\n:]{1,400}\.(?:py|ipynb)):(?P<line>\d{1,7}): (?P<category>\w{0,60}Warning): (?P<text>[^\n]+)",
     re.MULTILINE,

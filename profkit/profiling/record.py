@@ -236,7 +236,7 @@ def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
 
 
 def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """Profile at this place; `data` are ProfileOptions. The run's folder goes back, also that of a failed run."""
+    """Profile at this place; `data` are ProfileOptions. The run's folder is sent back, also that of a failed run."""
     options = replace(from_plain_data(ProfileOptions, data), output=run / "out")
 
     def work(home: Home) -> Json:
@@ -254,7 +254,7 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
 
 
 def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """Record at this place; `data` are RecordOptions. The report goes back, also what there is after a fault.
+    """Record at this place; `data` are RecordOptions. The report is sent back, also an incomplete one after a fault.
 
     The report may be a folder.
     """
@@ -288,7 +288,7 @@ def _check_python(command: Sequence[str]) -> None:
 
 
 def _send(home: Home, folder: Path, names: FileNames) -> None:
-    with defer_interrupts():  # what was measured is not lost on its way
+    with defer_interrupts():  # a Ctrl-C must not lose what was measured
         home.begin("bring back", "what was measured")
         home.send_folder(folder, names)
         home.end("complete")

@@ -23,7 +23,7 @@ from profkit.core.types import (
 from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import RunSettings, StepOutcome, at_once, run_step
 
-# Of cProfile and of sys.monitoring, as CPython 3.12 to 3.14 have it.
+# The errors of cProfile and of sys.monitoring in CPython 3.12 to 3.14.
 _OWN_PROFILER = re.compile(r"Another profiling tool is already active|tool \d+ is already in use")
 _VALGRIND = re.compile(r"==\d+==")  # begins the lines that valgrind itself prints
 _CRASHED = re.compile(r"\bSIG(?:SEGV|ABRT|BUS|ILL)\b")
@@ -40,7 +40,7 @@ class PassRecord:
 
 
 def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
-    """Run the steps of `plan`. The files of one step stay, whatever becomes of the next.
+    """Run the steps of `plan`. The files of a step stay, even if the next one fails.
 
     Never raises for a tool or a workload that failed: that is a result. KeyboardInterrupt passes through.
     """
@@ -93,7 +93,7 @@ def _run_in_order(steps: tuple[Step, ...], settings: RunSettings) -> tuple[list[
 def _only_tool_ended(recorded: StepOutcome) -> bool:
     """Return whether the tool ended and not the workload: another step may still succeed.
 
-    A tool that was itself killed takes the workload with it, whose status then says nothing about it.
+    A tool that was killed takes the workload with it; the status of the workload then says nothing about the workload.
     """
     file, outcome = recorded.step.workload_status, recorded.outcome
     if file is None or outcome.timed_out:

@@ -46,7 +46,7 @@ def argv_with_environment(step: Step, env: Mapping[str, str]) -> tuple[str, ...]
         return step.argv
     wanted = {name: value for name, value in os.environ.items() if _may_be_passed_on(name, value)} | dict(env)
     pairs = [part for name in sorted(wanted) for part in (step.tells, f"{name}={wanted[name]}")]
-    return (*step.argv[:2], *pairs, *step.argv[2:])  # after the program and its verb
+    return (*step.argv[:2], *pairs, *step.argv[2:])  # after the program and its subcommand
 
 
 def _may_be_passed_on(name: str, value: str) -> bool:
@@ -71,7 +71,7 @@ class StepOutcome:
     status: int
     log: Path
     limit: float | None = None
-    full_disk: Path | None = None  # the folder that took nothing more when its tool had failed
+    full_disk: Path | None = None  # the folder that was full when its tool had failed
 
     @property
     def workload_ok(self) -> bool:
@@ -111,7 +111,7 @@ class StepOutcome:
     def workload_ending(self) -> str:
         """Return in words how the workload ended.
 
-        Both readings where its tool writes a signal and an exit code alike.
+        Both readings if its tool writes a signal and an exit code in the same way.
         """
         words = process.describe_status(self.status)
         if self.step.signals_as_codes and self.status in signal.valid_signals():
@@ -151,7 +151,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
     folder, timeout, tick, note = settings.folder, settings.timeout, settings.tick, settings.note
     _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
-    env = dict(step.env)  # on top of the caller's
+    env = dict(step.env)  # in addition to the caller's
     if step.directive is not None:
         env[DIRECTIVE] = directive_json(step.directive)
     wait = f"{step.tool or step.name} is saving its recording; a second Ctrl-C stops that and loses the recording"
@@ -194,7 +194,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
     return StepOutcome(step, outcome, status, log, timeout, folder if failed and is_full(folder) else None)
 
 
-_PROBE_BYTES = 1 << 16  # bytes
+_PROBE_BYTES = 1 << 16  # are written to try a disk
 
 
 def is_full(folder: Path) -> bool:

@@ -10,13 +10,13 @@ from profkit.backends import PlanState
 from profkit.backends.passes import BackendRun
 from profkit.core.types import Depth, PassPlan, PassResult, Plan
 
-# The passes that wait, with what is known; the same passes as the time that is left allows them.
+# Takes the waiting passes and what is known; returns these passes, each shortened or skipped to fit into the time left.
 FitToTime = Callable[[Sequence[PassPlan], PlanState], tuple[PassPlan, ...]]
 
 
 @dataclass(frozen=True)
 class PassRun:
-    """One pass of a run: its plan, which may say why it is skipped, and how it ended; None while it waits."""
+    """One pass of a run: its plan, which may say why it is skipped, and its result, which is None while it waits."""
 
     plan: PassPlan
     result: PassResult | None = None
@@ -41,7 +41,7 @@ class Schedule:
 
     @property
     def plan(self) -> Plan:
-        """Return the plans of all passes; of those that ended, as it was when their turn came."""
+        """Return the plans of all passes; those of ended passes are as they were when their turn came."""
         return Plan(self._backend.name, self._depth, tuple(run.plan for run in self.runs))
 
     @property
@@ -67,7 +67,7 @@ class Schedule:
         return self._waiting[0].plan if self._waiting else None
 
     def end(self, plan: PassPlan, result: PassResult) -> None:
-        """Note how a pass ended; it need not have been planned, as the one that explains a failure."""
+        """Add the result of a pass, which need not have been planned: the pass that explains a failure is not."""
         if self._waiting and self._waiting[0].plan.name == plan.name:
             plan = self._waiting.pop(0).plan
         self._done.append(PassRun(plan, result))

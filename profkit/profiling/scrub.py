@@ -35,7 +35,7 @@ from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
 from profkit.runtime.passes.shown_command import mask_secrets
 
-_REPORTS = ("report.md", "report.html")  # they are made again, of the scrubbed document
+_REPORTS = ("report.md", "report.html")  # they are made again from the scrubbed document
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
             f"profkit scrub {shlex.quote(str(folder / 'profiles'))}/RUN, or copy its numbers: "
             f"profkit report {shlex.quote(str(folder))} --format markdown",
         )
-    redactor = own_redactor()  # it was made here, most often, and errors may name this machine
+    redactor = own_redactor()  # most reports were made here, and errors may name this machine
     with copied_to(output) as copy:
         left_out = _copy_run(folder, run, copy, redactor)
     return ScrubResult(folder, output, redactor.removed(), tuple(left_out))
@@ -104,7 +104,7 @@ def _user() -> str | None:
 
 
 def _copy_run(folder: Path, run: RunDocument, output: Path, redactor: Redactor) -> list[FileLeftOut]:
-    for path in sorted(folder.rglob("*")):  # first: what is private in one file is private in each
+    for path in sorted(folder.rglob("*")):  # first, because what is private in one file is private in all
         if path.is_file() and not path.is_symlink() and path.name not in _REPORTS and is_text(path):
             try:
                 learn_report(path, redactor)
@@ -187,7 +187,7 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     document["process"] = None
     document["warnings"] = []
     if document.get("place"):
-        document["place"] = document["place"].partition(":")[0]  # the rest is a host's name, mostly
+        document["place"] = document["place"].partition(":")[0]  # the rest is usually the name of a host
     return document
 
 

@@ -140,12 +140,12 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
         outcome = process.run(conversion.argv(path, output), timeout=CONVERSION_SECONDS)
     except UsageError as error:
         raise MachineError(f"{only}: {error.message}", by_hand) from error
-    if form.is_folder is not None and not outcome.ok:  # its exporter is our own, and says why in our words
+    if form.is_folder is not None and not outcome.ok:  # its exporter is our own: the error is in our words
         fields = dict(
             line.split(": ", 1) for line in outcome.output_tail.splitlines() if line.startswith(_OWN)
         )
         why = fields.get("error", "it printed nothing")
-        # elsewhere than on a Mac no line helps that is typed here
+        # only a Mac can convert it: no command on this machine helps
         raise MachineError(f"{only}: {why}", by_hand if "macOS only" in why else fields.get("fix", by_hand))
     has_output = any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
     if not outcome.ok or not has_output:
@@ -194,7 +194,7 @@ def report_as_run(report: Report, path: Path) -> RunDocument:
 
 
 def _start_time(report: Report, path: Path) -> str:
-    """Return when it was recorded, by the report or else by the file's last change. In UTC."""
+    """Return when it was recorded (UTC): the report's own time, else that of the file's last change."""
     start = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     with contextlib.suppress(ValueError, OverflowError):
         recorded = datetime.fromisoformat(report.facts.get("recorded", ""))

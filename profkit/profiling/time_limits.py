@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from profkit.core.types import Depth, Fact, PassName, PassPlan
 
-# A pass that takes twice as long as planned, and so many seconds more, is ended and reported: users rely on the plan. A
+# A pass that takes longer than twice its plan plus so many seconds is ended and reported: users rely on the plan. A
 # tool needs some seconds, and up to a minute, to save its recording, however short the program is. At full depth
-# nothing is cut, and the plan is no bound: tracemalloc below a deep stack takes 200 normal runs, fused multiply-adds in
+# nothing is cut, and the plan is no bound: tracemalloc with a deep stack takes 200 normal runs, fused multiply-adds in
 # valgrind 3,000.
 PATIENCE, PATIENCE_OF_TOOL, PATIENCE_AT_FULL = (2.0, 20.0), (2.0, 60.0), (40.0, 600.0)
 REPEATED = (10.0, 60.0)  # the same of a normal run after the first one, and of the longest before
@@ -38,7 +38,7 @@ def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, reques
 def plain_time_limit(longest: float | None, requested: float | None, left: float | None) -> float | None:
     """Return the wall seconds for a normal run; None: as many as it needs, which holds for the first one.
 
-    `longest` of those before, `requested` by the user for each, `left` for all that come.
+    `longest`: seconds of the longest so far; `requested`: the user's limit for each; `left`: seconds for all others.
     """
     if requested is None and longest is not None:
         requested = REPEATED[0] * longest + REPEATED[1]
@@ -73,16 +73,16 @@ def keep_to_budget(
     kept: Collection[PassName] = (),
     allowance: tuple[float, float] | None = None,
 ) -> tuple[PassPlan, ...]:
-    """Return the passes that wait, each as it fits into the time, or skipped: the most telling ones come first.
+    """Return the waiting passes, some shortened or skipped so that all fit; the most informative come first.
 
     `left`: wall seconds that they may take together, of `budget` for the whole run. Those that are `kept` run in any
     case. `allowance`: the normal runs and seconds of profkit's own limit, from which `budget` follows; None where it is
-    the user's. A pass that may be cut gets the least that it needs, so that others have their time too, and at the end
-    what those leave.
+    the user's. A pass that may be cut gets the least that it needs, so that there is time for the others, and at the
+    end what they leave.
     """
     passes = list(waiting)
     beyond = 0.0  # seconds by which the passes that are kept exceed the budget
-    wanted: dict[int, float] = {}  # of passes that got less than they would take
+    wanted: dict[int, float] = {}  # of passes that got less time than they would take
     for place in sorted(range(len(passes)), key=lambda place: PRIORITY[passes[place].name]):
         planned = passes[place]
         seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)

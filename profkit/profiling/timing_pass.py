@@ -1,4 +1,4 @@
-"""Times the normal runs of a workload, until the median is known, and states what they say about it."""
+"""Times the normal runs of a workload until the median is known, and derives what later passes plan with."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from profkit.runtime.region.record import RegionRecord
 
 MAX_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 REFERENCE_TURNS = 3  # of the reference loop, before and after each process
-# Of a program that marks nothing, after which no process is started for the sake of the precision alone.
+# After this time, no process of a program without a region is started only to improve the precision.
 MORE_SECONDS = 1.5
-REGION_SECONDS = 4.0  # the same for one with a region, unless the user wants more
+REGION_SECONDS = 4.0  # the same for a program with a region, unless the user wants more
 _END_OF_INPUT = re.compile(r"EOFError|EOF when reading|unexpected end of (?:input|file)", re.IGNORECASE)
 _ALREADY_THERE = re.compile(r"(?:FileExistsError|File exists|already exists)[^'\n]*'([^'\n]+)'")
 
@@ -131,7 +131,7 @@ class TimingRun:
             if done and runs.kind == "process" and (enough or runs.is_known(self._extra_seconds)):
                 return None
             return steps[done]
-        alone = len(steps) == 1 and runs.kind == "benchmark"  # it samples until it knows, by itself
+        alone = len(steps) == 1 and runs.kind == "benchmark"  # a benchmark samples by itself until it knows
         usual = MORE_SECONDS if runs.kind == "process" else REGION_SECONDS
         all_of_it = self._patient or (self._thorough and runs.kind != "process")
         more = self._extra_seconds if all_of_it else min(self._extra_seconds, usual)
@@ -171,9 +171,9 @@ class _PlainRuns:
     precision: float
     report: Callable[[tuple[Timing, ...]], None]
     most: float | None = None  # wall seconds for all of them together
-    gone: float = 0.0  # wall seconds of them together, with what profkit does between them
+    gone: float = 0.0  # wall seconds of all so far, with the time that profkit takes between them
     elsewhere: int = 0  # runs of the workload in other passes that ended well
-    _since: float = 0.0  # when that was last counted
+    _since: float = 0.0  # when `gone` was last updated
     reference: ReferenceLoop = field(default_factory=ReferenceLoop)
     outcomes: list[ProcessOutcome] = field(default_factory=list)
     disturbances: list[Disturbance] = field(default_factory=list)
@@ -181,13 +181,13 @@ class _PlainRuns:
     endless: tuple[Fact, ...] = ()
 
     def begin(self, most: float | None) -> None:
-        """Begin, or go on after other passes; all further processes may take `most` seconds."""
+        """Begin, or continue after other passes; all further processes together may take `most` seconds."""
         self._since = time.monotonic()
         self.most = self.gone + most if most is not None else None
 
     @property
     def kind(self) -> str:
-        """Return what the times are of: whole processes, or what they mark."""
+        """Return what was timed: whole processes (`process`), or what they mark."""
         return self.timings[0].kind
 
     def is_known(self, max_seconds: float) -> bool:
@@ -242,8 +242,8 @@ def _time_process(
 
 
 def _fix_of(text: str, step: Step, settings: RunSettings) -> str | None:
-    """Return what helps a workload that failed with this text under nothing but our environment."""
-    # Triton keeps what it tuned as JSON, and raises where that is impossible. profkit had switched this on.
+    """Return the fix for a workload that printed this text and failed without any instrument."""
+    # profkit switches on that Triton keeps its tuning as JSON; Triton raises where that is impossible.
     if "TRITON_CACHE_AUTOTUNING" in step.env and "is not JSON serializable" in text:
         return "export TRITON_CACHE_AUTOTUNING=0"
     if settings.given is None and _END_OF_INPUT.search(text) is not None:
@@ -253,7 +253,7 @@ def _fix_of(text: str, step: Step, settings: RunSettings) -> str | None:
 
 
 def _failed_again(fault: WorkloadError, step: Step, times: int) -> WorkloadError:
-    """Return the failure of a workload that ran well before: its own leftovers may be in the way."""
+    """Return the error for a workload that ran well before: files that it left may be in its way."""
     leftover = _ALREADY_THERE.search(fault.message)
     ran = "once" if times == 1 else f"{times} times"
     message = f"the workload ran {ran} and then failed; profkit runs it several times. {fault.message}"
@@ -269,7 +269,7 @@ def _failed_again(fault: WorkloadError, step: Step, times: int) -> WorkloadError
 def _read_timings(
     folder: Path, outcomes: list[ProcessOutcome], precision: float, reference: ReferenceLoop
 ) -> tuple[Timing, ...]:
-    """Return what is known so far: by the workload's own marks, else by whole processes."""
+    """Return the times so far: those of the workload's own marks, else those of whole processes."""
     marked = timings_of(_readable_records(folder)[0])
     if marked:
         return marked
@@ -360,9 +360,9 @@ def typical_process(record: TimingRecord) -> ProcessOutcome:
 
 
 def resident_memory(outcome: ProcessOutcome, begun: Sequence[float]) -> MemorySeries | None:
-    """Return the memory of a plain process over its time; the peak is the kernel's where it counted.
+    """Return the memory of a normal run over time; the peak is the kernel's count if there is one.
 
-    `begun`: when regions were entered in any of the processes, on the clock on which each of them was started.
+    `begun`: when regions were entered in any of the processes, on the clock of `outcome.begun`.
     """
     peak = float(outcome.peak_rss) if outcome.rss_counted else None
     series = memory_series("resident", outcome.memory, peak)
@@ -372,10 +372,7 @@ def resident_memory(outcome: ProcessOutcome, begun: Sequence[float]) -> MemorySe
 
 
 def _entries(timings: Sequence[Timing]) -> int | None:
-    """Return how often a process entered the region, once for a benchmark.
-
-    None for a whole process, and for several regions.
-    """
+    """Return how often a process entered the region; 1 for a benchmark, None for a whole process or several regions."""
     if len(timings) != 1 or timings[0].kind == "process":
         return None
     if timings[0].kind == "benchmark":
@@ -384,9 +381,9 @@ def _entries(timings: Sequence[Timing]) -> int | None:
 
 
 def outside_seconds(timing: Timing, start: float) -> float | None:
-    """Return the wall seconds of a process outside of what was timed.
+    """Return the wall seconds of a process outside of the timed part; None if the whole process is timed.
 
-    `start` for a benchmark, whose samples are timed, else what is not in the region; None for a whole process.
+    For a benchmark these are `start`, since its samples are timed; else `start` without the time in the region.
     """
     if timing.kind == "process":
         return None

@@ -61,7 +61,7 @@ def _as_words(command: Sequence[str]) -> str | None:
 def default_name(command: Sequence[str]) -> str:
     """Return the name of a command: `x` of `python -O bench/x.py`, `mod` of `python -m pkg.mod`.
 
-    A launcher gives no name, or all programs of a history would be one: `uv run one.py` is `one`.
+    The name of a launcher is skipped: it would be the same for all programs of a history. `uv run one.py` is `one`.
     """
     words = program_words(command)
     if words[0] == "-m" and len(words) > 1:
@@ -76,7 +76,7 @@ _SCRIPTS = (".py", ".pyz", ".ipynb", ".sh")
 _OTHER_SCRIPTS = (".jl", ".R", ".js", ".mjs", ".ts", ".jar", ".pl", ".rb")
 
 
-# Not of a path: a clone is called profkit, too.
+# Not in a path: the folder of a clone is called profkit, too.
 _MARKS = re.compile(r"\b(?:import|from)\b[^\n;]*\b(?:profkit|harness)\b")
 
 
@@ -85,7 +85,7 @@ def seems_marked(workload: Workload) -> bool:
     return first_mention(workload, _MARKS) is not None
 
 
-# What blocks for as long as a server runs; a method of an event loop counts, a mention in a longer name does not.
+# Calls that block for as long as a server runs. Methods of an event loop count; parts of longer names do not.
 _SERVES = re.compile(
     r"\b(?:serve_forever|run_forever|run_app|uvicorn\.run|hypercorn\.run|waitress\.serve|app\.run)\s*\("
 )
@@ -103,7 +103,7 @@ def seems_server(workload: Workload) -> bool:
     return workload.python is not None and (named or first_mention(workload, _SERVES) is not None)
 
 
-# ------------------------------------------------------------ its commit, as git tells it
+# ------------------------------------------------------------ its commit, by git
 
 # For all questions together: a repository of a million files on a network disk is not waited for
 SECONDS = 3.0

@@ -23,11 +23,11 @@ from profkit.profiling.trials.hypotheses import Experiment
 from profkit.profiling.trials.output import compare_outputs
 from profkit.runtime.passes.command import start_up_environment
 
-PROMISING = 0.95  # of the fastest normal run: else no pair is made
-HARMFUL = 1.1  # times the slowest
+PROMISING = 0.95  # of the fastest normal run: pairs are made only below this
+HARMFUL = 1.1  # times the slowest normal run
 FLOOR = 0.02  # the relative change of a time that counts
 MAX_PAIRS = 20
-# Normal runs, and seconds, after which an unrequested run is ended: it is no faster.
+# Normal runs, and seconds, after which a trial that nobody requested is ended: the change is no improvement.
 IMPATIENT = (2.0, 5.0)
 _MAX_PRINTED = 8 << 20  # bytes of standard output that are compared
 
@@ -45,11 +45,11 @@ class TimeFloor:
 
 @dataclass
 class TrialSetting:
-    """What all trials of one run share: the program, its plain times by scope, and how a process is run."""
+    """What all trials of a run share: the program, its normal times by scope, and how a process is run."""
 
     command: tuple[str, ...]
     cwd: Path
-    folder: Path  # for records and outputs; nothing of it is kept
+    folder: Path  # for records and outputs; it is deleted afterwards
     logs: Path
     scope: Scope
     plain: tuple[float, ...]  # seconds of `scope` in each plain process
@@ -62,7 +62,7 @@ class TrialSetting:
 
 
 class TrialRun:
-    """One experiment under way."""
+    """An experiment that is being carried out."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class TrialRun:
         self._pairs: list[tuple[float, float]] = []  # (with, without), seconds
 
     def run(self) -> TriedChange:
-        """Carry out the trial. A failure of the program under the change is a result; KeyboardInterrupt passes."""
+        """Carry out the trial. A program that fails with the change is a result; KeyboardInterrupt passes through."""
         bench = self._bench
         try:
             began = time.monotonic()
@@ -97,7 +97,7 @@ class TrialRun:
                 return self._trial("without-hold", reason=missing)
             if first > PROMISING * min(bench.plain):
                 slow = first > HARMFUL * max(bench.plain)
-                # What is no faster than the fastest plain run is shown with that run.
+                # A slower change is shown with the median normal run, a change without effect with the fastest.
                 before = median(bench.plain) if slow else min(bench.plain)
                 return self._trial("slower" if slow else "same", before=before, after=first)
             change = self._make_pairs(bench.longest + first_wall)
@@ -105,13 +105,13 @@ class TrialRun:
             return self._trial("failed", reason=Fact.message(fault.message.splitlines()[0]))
         except ProfkitError as fault:
             return self._trial("failed", reason=Fact.message(fault.message))
-        except OSError as error:  # a full disk costs the trial, not the run
+        except OSError as error:  # a full disk ends the trial, not the run
             return self._trial("failed", reason=Fact.message(error.strerror or str(error)))
         trial = self._trial("undecided", after=first)
         if change is None:
             if self._pairs and not self._is_promising():
                 with_it, without = (min(times) for times in zip(*self._pairs, strict=True))
-                before = min(without, *self._bench.plain)  # what the change had to be faster than
+                before = min(without, *self._bench.plain)  # the time that the change had to beat
                 return replace(trial, state="same", before=before, after=with_it)
             return trial
         state: TrialState = "undecided"
@@ -146,19 +146,19 @@ class TrialRun:
         return replace(trial, **more)  # type: ignore[arg-type]
 
     def _make_pairs(self, each: float) -> Change | None:
-        """Make pairs, which take `each` seconds, until they decide or the next would not fit.
+        """Make pairs, which take `each` seconds, until they decide or the next one would not fit.
 
-        None where the four do not fit without which nothing can be decided: then none is made. Or where the first of
-        them show that the single run promised too much: a program's first normal run may have been a slow one.
+        None if the four pairs that a decision needs do not fit: then no pair is made. Also None if the first pairs
+        show that the single run was misleading, because the normal run that it was compared with was slow.
         """
         change, most = None, 0
-        # What was faster once is worth the four pairs that can decide it, if they take no more than a minute.
+        # A change that was faster once gets the four pairs that can decide, if they take no more than a minute.
         needed, begin = FIRST_ROUNDS * each, time.monotonic()
         deadline = max(self._deadline, begin + needed) if needed <= self._extra else self._deadline
         if begin + needed > deadline + 0.5 * each:
             return None
         while len(self._pairs) < MAX_PAIRS:
-            # Once begun the four are made, also where the machine became slower than it was.
+            # Once begun, all four are made, even if the machine has become slower.
             deciding = len(self._pairs) < FIRST_ROUNDS
             until = max(deadline, begin + self._extra) if deciding else deadline
             if time.monotonic() + each > until + 0.5 * each:
@@ -215,9 +215,9 @@ class TrialRun:
         return _seconds(run, bench.scope)
 
     def _environment(self, *, changed: bool) -> dict[str, str]:
-        """Return the variables of a run.
+        """Return the variables of a process.
 
-        Without the change a Python program loads as much, so that both start alike.
+        Without the change, a Python program loads the same modules, so that both start alike.
         """
         experiment, env = self._experiment, {}
         if experiment.intervention:
@@ -233,7 +233,7 @@ class TrialRun:
     def _missing(self) -> Fact | None:
         """Return why the change did not apply, by the program's own report; None where it did.
 
-        It is a fact of its own where a memoised function gave different results for equal arguments.
+        A memoised function that gave different results for equal arguments is a reason of its own.
         """
         wanted = self._experiment.intervention
         if not wanted:
@@ -254,7 +254,7 @@ class TrialRun:
 
 
 def _seconds(run: OneRun, scope: Scope) -> float:
-    """Return the seconds of what is compared; of a whole process without its waits for a processor."""
+    """Return the seconds that are compared; for a whole process, without its waits for a processor."""
     if scope not in run.times:
         raise WorkloadError("the region that is timed was not entered")
     return run.times[scope] - ((run.waited or 0.0) if scope == RUN else 0.0)

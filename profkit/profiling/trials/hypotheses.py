@@ -1,7 +1,7 @@
-"""Finds changes that may make a program faster and can be tried, by what its document shows.
+"""Finds changes that may make a program faster and that can be tried, from the document of its run.
 
-Each hypothesis says what makes it likely, and the settings to try. A new one is a function and a row of
-HYPOTHESES. Below the threshold shares the gain could not be distinguished from noise.
+Each hypothesis states what makes it likely, and the settings to try. A new hypothesis is a function and a row of
+HYPOTHESES. Below the threshold shares, the gain could not be distinguished from noise.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ ALLOCATING = 0.1  # of the time
 WRITING = 0.1  # of the time, in lines that print
 MIN_WRITES, MAX_WRITE_BYTES = 5_000, 512.0  # calls, and bytes of each, that count as many short writes
 MIN_ALGEBRA_SHARE = 0.3  # of the processor time in its libraries
-ONE_THREAD = 1.3  # threads that work, where most of the time only one does
+ONE_THREAD = 1.3  # working threads on average: below, only one works most of the time
 PLANNING = 2e-4  # idle seconds for each kernel that a line launches: a launch itself takes some 10 us
-FEW_ARGUMENTS = 0.5  # different ones, of those looked at
+FEW_ARGUMENTS = 0.5  # different arguments, as a share of the calls that were sampled
 MIN_LOOKS = 8
 
 THREAD_VARIABLES = (
@@ -62,7 +62,7 @@ class Experiment:
 
     name: TrialName
     because: Fact
-    share: float  # of the time, which it may save at most
+    share: float  # of the time: the most that it can save
     environment: Mapping[str, str] = field(default_factory=dict)
     intervention: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     where: Place = NOWHERE
@@ -133,7 +133,7 @@ def _memoise(document: RunDocument) -> Iterator[Experiment]:
             continue
         because = Fact.of("trial-memoise", looks=spot.looks, arguments=spot.arguments or 0, name=name)
         function = {"file": spot.where.file, "function": name, "line": str(spot.where.line or 0)}
-        again = 1 - (spot.arguments or 0) / spot.looks  # of the calls: others have arguments of their own
+        again = 1 - (spot.arguments or 0) / spot.looks  # share of the calls whose arguments came before
         yield Experiment("memoise", because, spot.share * again, {}, {"memoise": function}, spot.where)
         return  # one place: with two the effects could not be separated
 
@@ -163,7 +163,7 @@ _PRODUCT = re.compile(
 )
 
 
-# What limits a product that fills the FP32 units: these, or the schedulers that feed them.
+# The limits of a product that fills the FP32 units: the units, or the schedulers that feed them.
 _WITHOUT_TENSOR_CORES = ("fp32", "issue", "compute")
 _WITH_WORKERS = "_MultiProcessing"  # in the names of what reads from a loader's workers
 _ALLOCATES = ("cudaMalloc", "cudaFree", "cuMemAlloc_v2", "cuMemFree_v2")
@@ -206,7 +206,7 @@ def _attention(document: RunDocument) -> Iterator[Experiment]:
 
 
 def _loader(document: RunDocument) -> Iterator[Experiment]:
-    """Yield workers for a loader of torch that has none; of one that has some, that they stay."""
+    """Yield workers for a loader of torch that has none; for a loader with workers, that they persist."""
     waits = [spot for spot in document.hot_spots if _is_in_loader(spot)]
     share = sum(spot.share for spot in waits)
     if share < LIKELY:

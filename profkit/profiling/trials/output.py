@@ -1,6 +1,6 @@
 """Compares what a program prints with and without a change: numbers within the digits that are printed.
 
-What differs between runs without the change (times, addresses, the order of a set) is not compared.
+Parts that differ between runs without the change (times, addresses, the order of a set) are not compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.(\d+))?(?:[eE]([-+]?\d+))?")
 def compare_outputs(plain: Sequence[str], changed: Sequence[str]) -> OutputWord:
     """Compare texts of runs without and with the change, at least one of each.
 
-    `varies`: runs without it do not print the same words either, in any order of the lines.
+    `varies`: runs without the change do not print the same words either, even if the order of lines is ignored.
     """
     # Most programs print the same text each time: taking megabytes of it apart would take longer than the runs.
     first = plain[0]

@@ -24,10 +24,10 @@ from profkit.runtime.passes.secrets import MIN_CHARACTERS_ANYWHERE
 Trying = Literal["none", "auto", "all"]
 TRYING = get_args(Trying)
 MAX_TRIALS = 3
-# Normal runs, or seconds if these are more, that all trials may take together. Requested by a pass or a budget: four
-# pairs decide about a program of 3 s.
+# Normal runs, or seconds if these are more, that all trials may take together if they were requested by a pass or a
+# budget: enough for the four pairs of a program of 3 s.
 REQUESTED, ALL = (3.0, 30.0), (60.0, 600.0)
-DECIDING = 60.0  # seconds beyond these, where four pairs fit into them: of what was faster once
+DECIDING = 60.0  # further seconds for a change that was faster once, if four pairs fit into them
 # Without a request they get what the passes left of the time of the run, and one run in any case: it refutes most
 # changes. Three runs of a program of half a second would decide nothing, so 5 s are the least. A change that was faster
 # in its one run gets more: four pairs of a program of two seconds.
@@ -38,7 +38,7 @@ DEPTHS = ("standard", "full")  # at which trials are made without a request
 
 @dataclass(frozen=True)
 class TrialTime:
-    """Wall seconds for all trials of a run, and beyond them for four pairs of what was faster once."""
+    """Wall seconds for all trials of a run, and further ones for four pairs of a change that was faster once."""
 
     together: float
     deciding: float = 0.0
@@ -73,11 +73,11 @@ def try_changes(
 ) -> None:
     """Make the trials that the judged `document` makes likely; each goes to `update` when it ends.
 
-    `left`: see `time_for`. A Ctrl-C ends the trials, and nothing else.
+    `left`: see `time_for`. A Ctrl-C ends only the trials.
     """
     is_wanted = wanted(context, trying) and _is_whole(document)
     likely = experiments(document) if is_wanted else []
-    # What is changed inside of Python reaches no other program.
+    # A change inside a Python process cannot reach another program.
     command = context.workload.command
     in_python = start_up_environment(command, "interventions", context.folder)[0] is not None
     likely = [experiment for experiment in likely if in_python or not experiment.intervention]
@@ -102,7 +102,7 @@ def _make_trials(
     deadline = begin + allowed.together
     done: tuple[TriedChange, ...] = ()
     waiting = list(candidates if trying == "all" else candidates[:MAX_TRIALS])
-    # The first of those that nobody asked for has its run, however little time the passes left.
+    # Without a request, the first trial gets its run even if the passes left little time.
     while waiting and (time.monotonic() + setting.longest <= deadline or not (done or allowed.requested)):
         experiment = waiting.pop(0)
         longer = ", longer if it helps" if allowed.deciding else ""
@@ -134,7 +134,7 @@ def _make_trials(
         seconds_left = max(0.0, deadline - time.monotonic())
         reason = Fact.of("trial-left-out", seconds=setting.longest, left=seconds_left)
         left_out = tuple(_left_out(experiment, reason) for experiment in waiting)
-        if not done:  # a budget's end
+        if not done:  # the budget is spent
             progress.note(f"try: skipped, {fact_text(reason)}")
             result = PassResult("try", None, "skipped", reason=reason, fix=MORE)
         update((*done, *left_out), result)
