@@ -6,6 +6,7 @@ that starts in 3 s took 5.6 s under ncu with two kernels of 5 passes, 22 s with 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import re
@@ -42,12 +43,14 @@ from profkit.core.types import (
     Switch,
     Verdict,
 )
-from profkit.profilers.ncu.command import CounterSet, counter_set, name_filter, ncu_argv
+from profkit.profilers.ncu.command import CounterSet, counter_set, function_name, name_filter, ncu_argv
 from profkit.profilers.ncu.probe import NcuAbility
 
 MIN_WORK = 0.05  # share of the time: with less in kernels, a run that counts them is not worth its time
 NCU_SECONDS = 2.0  # start, first launch, end
 _OF_THE_SET = "counter-set"  # the code of ncu's faults where it is the set that does not work here
+# Times the wall seconds that launches get, where they have so many times the GPU time of those that fit into these.
+LONGEST_COUNTING, MUCH_MORE = 2.0, 2.0
 MIN_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and
 # saving what a kernel may write takes seconds where the program holds most of the device's memory. What was counted
@@ -142,8 +145,7 @@ class NcuPass(Pass):
         """Return the plan of a task, its step called `step`."""
         counted, window = task.counted, task.counted.window
         kernels = _kernel_plans(task.chosen, counted.kernels, counted)
-        # A window is counted over the names of all that were chosen.
-        named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted)
+        named = kernels if window is None else _kernel_plans(task.chosen, counted.over, counted)
         once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
         seconds = once + counted.seconds(wanted.replays)
         return self.planned(
@@ -322,7 +324,34 @@ def smaller_may_do(result: PassResult) -> bool:
 def _in_program(
     trace: GpuTrace, kernels: Sequence[KernelTime], replays: int, max_seconds: float
 ) -> CountedLaunches:
-    """Return what to count in a program, by the names that ncu's filter takes."""
+    """Return what to count in a program, by the names that ncu's filter takes.
+
+    ncu stops at each launch whose name fits, also where it passes it over. Where that takes longer than `max_seconds`
+    (9,000 small launches in each step), names that are launched most often are left out, as many as leave most GPU
+    time to be counted.
+    """
+    every = _in_window(trace, kernels, replays, max_seconds)
+    if every.seconds(replays) <= max_seconds:
+        return every
+    shorter: list[CountedLaunches] = []
+    left = list(kernels)
+    while left := _without_most_launched(trace, left):
+        shorter.append(_in_window(trace, left, replays, max_seconds))
+    fitting = [found for found in shorter if found.kernels and found.seconds(replays) <= max_seconds]
+    best = max(fitting, key=_counted_seconds, default=every)
+    worth = _counted_seconds(every) > MUCH_MORE * _counted_seconds(best)
+    return every if worth and every.seconds(replays) <= LONGEST_COUNTING * max_seconds else best
+
+
+def _counted_seconds(counted: CountedLaunches) -> float:
+    """Return the GPU time of the kernels that are counted."""
+    return sum(timed.total for timed in counted.kernels)
+
+
+def _in_window(
+    trace: GpuTrace, kernels: Sequence[KernelTime], replays: int, max_seconds: float
+) -> CountedLaunches:
+    """Return the stretch of launches to count, of those whose names are those of the kernels."""
     if not kernels:
         return CountedLaunches(())
     base, names = name_filter([KernelPlan(k.kernel, 0.0) for k in kernels])
@@ -333,6 +362,19 @@ def _in_program(
         return pattern.search(name or "") is not None
 
     return count_in_program(trace, kernels, matches, replays=replays, max_seconds=max_seconds)
+
+
+def _without_most_launched(trace: GpuTrace, kernels: Sequence[KernelTime]) -> list[KernelTime]:
+    """Return the kernels but those of the name with most launches, whatever their grids."""
+    launches: collections.Counter[str] = collections.Counter()
+    for timed in (*trace.kernels, *trace.setup):
+        launches[_filtered_name(timed)] += timed.launches + timed.setup_launches
+    most = max(map(_filtered_name, kernels), key=launches.__getitem__)
+    return [timed for timed in kernels if _filtered_name(timed) != most]
+
+
+def _filtered_name(timed: KernelTime) -> str:
+    return timed.kernel.mangled or function_name(timed.kernel.name)
 
 
 def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[Fact, str]:

@@ -117,12 +117,13 @@ class CountedLaunches:
     """The launches that a run of the workload under ncu counts.
 
     That is each of `kernels` at its launch number `launch`, or all launches in `window`: how many to skip, and
-    how many to count, of those that match the names of the chosen kernels.
+    how many to count, of those that match the names of the kernels that it is `over`.
     """
 
     kernels: tuple[KernelTime, ...]
     launch: int = 0
     window: tuple[int, int] | None = None
+    over: tuple[KernelTime, ...] = ()
 
     def seconds(self, replays: int | None) -> float:
         """Return the seconds that ncu adds to the program, for the counted launches and the skipped ones."""
@@ -195,7 +196,7 @@ def count_in_program(
         return CountedLaunches(())
     begin, end = min(best.values()), max(best.values()) + 1
     counted = tuple(sorted((trace.kernels[number] for number in best), key=lambda k: -k.total))
-    return CountedLaunches(counted, 0, (before + begin, end - begin))
+    return CountedLaunches(counted, 0, (before + begin, end - begin), tuple(kernels))
 
 
 def _gpu_seconds(trace: GpuTrace, numbers: Iterable[int]) -> float:

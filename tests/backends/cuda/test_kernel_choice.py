@@ -278,6 +278,48 @@ def counted_by_ncu(step: Step, launches: list[str]) -> list[str]:
     return fitting[skip : skip + count]
 
 
+def steps_of_loop(small: int) -> PlanState:
+    """An update of a reinforcement learner: `small` launches of one kernel in a loop over time, then a few products.
+
+    The loop was once in the set-up, and twice in what repeats.
+    """
+    step = ["product", "tanh", *["add"] * small]
+    kernels = (
+        traced("add", 0.2, 40 * small, setup=small),
+        traced("product", 0.1, 40, setup=1),
+        traced("tanh", 0.05, 40, setup=1),
+    )
+    names = [timed.kernel.name for timed in kernels]
+    order = tuple(names.index(name) for name in step * 4)
+    trace = GpuTrace("nsys", kernels, order=order, marked=False)
+    passes = (PassResult("trace", "nsys", "finished"),)
+    return replace(PlanState(marked=False, plain_seconds=10.0, start_seconds=2.0), trace=trace, passes=passes)
+
+
+def test_a_kernel_that_each_step_launches_thousands_of_times_does_not_hold_ncu_for_minutes() -> None:
+    """ncu stops at each of them for 10 ms, in the set-up as well; the others are counted without it."""
+    few = plan_of(KernelCountersPass, site(), ABLE, steps_of_loop(50)).steps[0]
+    assert "add" in (option(few, "--kernel-name") or "")
+    plan = plan_of(KernelCountersPass, site(), ABLE, steps_of_loop(5000))
+    (step,) = plan.steps
+    assert "add" not in (option(step, "--kernel-name") or "")
+    assert {kernel.kernel.name for kernel in plan.kernels} == {"product", "tanh"}
+    assert option(step, "--launch-skip") == "6"  # of the set-up, and two of each to warm up
+    assert plan.cost is not None
+    assert plan.cost < 1.0  # of a normal run; 5,000 stops would be five
+
+
+def test_a_kernel_that_takes_nearly_all_time_is_worth_stopping_for_somewhat_longer() -> None:
+    known = steps_of_loop(1500)
+    assert known.trace is not None
+    most = tuple(replace(k, total=9.0) if k.kernel.name == "add" else k for k in known.trace.kernels)
+    plan = plan_of(KernelCountersPass, site(), ABLE, replace(known, trace=replace(known.trace, kernels=most)))
+    assert "add" in {kernel.kernel.name for kernel in plan.kernels}
+    assert "add" not in {
+        kernel.kernel.name for kernel in plan_of(KernelCountersPass, site(), ABLE, known).kernels
+    }
+
+
 @pytest.mark.parametrize("depth", ["standard", "full"])
 def test_a_window_has_its_kernels_by_the_names_that_ncu_is_given(depth: Depth) -> None:
     """Also where some kernels are left out: a launch that ncu does not look at counts nowhere."""
