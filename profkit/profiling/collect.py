@@ -64,7 +64,9 @@ ONE_MORE = 1.6  # normal runs that a pass takes which samples and traces
 EXTENDED = 2.0  # times its limit: a step may take this long if it waited for a processor
 SHORT_FIX = 30  # characters of a fix that is an option of this command, as --budget 46
 AGAIN = (3.0, 30.0)  # a failure is explained in at most so many times the time until it, plus seconds
-OUTSIDE_SECONDS = 2.5  # that profkit takes to start, to read what passes left, and to judge and write its reports
+OUTSIDE_SECONDS = (
+    2.5  # that profkit takes to start, to read what passes left, and to judge and write its reports
+)
 
 _LOST = re.compile(re.escape(LOST).replace(r"\{\}", "(.+)"))
 
