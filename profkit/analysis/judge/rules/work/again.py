@@ -21,21 +21,20 @@ from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Hotspot, Insight, RunDocument
 
-USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
-SMALL, TURNED_OVER = (
-    0.1,
-    4,
-)  # hits for each miss of a full cache, and how often all that it keeps was replaced
+USELESS = 0.01  # hits for each miss: a cache with fewer is of no use
+SMALL = 0.1  # hits for each miss of a full cache
+TURNED_OVER = 4  # times that all of its content was replaced
 HASHING = 0.3  # of a place's time
 LOADER = ("/torch/utils/data/dataloader.py",)
-LOADING, STARTING = 0.3, 0.25  # of a place's time in a loader, and of that in starting and ending its workers
-MIN_PASSES, STARTS = 3, 0.05  # over the data; of the time
+LOADING = 0.3  # of a place's time, in a loader
+STARTING = 0.25  # of that time, to start and end its workers
+MIN_PASSES, STARTS = 3, 0.05  # passes over the data; share of the time that starts take
 FOR_EACH_OBJECT = 4  # hashes and comparisons of each object that was made
 _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque")
 
 
 def aggregated_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a sum or an extreme of all elements of what stays, for each item of a loop."""
+    """Return a sum or an extreme that a loop computes for each item over all elements of an unchanged container."""
     for construct in spot.code.find("aggregates") if spot.code is not None else ():
         held = spot.variables.get(construct.name)
         if held is None or held.type not in _GONE_THROUGH or (held.length or 0) < LONG:
@@ -55,13 +54,13 @@ def aggregated_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  
 
 
 def _is_asked_of_one_object(spot: CodeSpot) -> bool:
-    """Return whether the loop that asks for what a method computes asks the same object each time."""
+    """Return whether the loop that calls a method calls it on the same object each time."""
     code, name = spot.caller_code, last_name((spot.where.function or "").partition(".<locals>")[0])
     return code is not None and any(construct.name == name for construct in code.find("asks"))
 
 
 def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find keys whose hash or comparison goes through all that they hold, each time that they are looked up."""
+    """Find keys whose hash or comparison goes through all of their content at each lookup."""
     found = next((name for name in ("__hash__", "__eq__") if _share_of(spot, name) >= HASHING), None)
     if found is None:
         return None
@@ -70,10 +69,10 @@ def hashed_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     method = max((row for row in every if row.function == found), key=_calls, default=None)
     hashes = sum(_calls(row) for row in every if row.function == "__hash__")
     if method is None or _calls(method) < MIN_CALLS or hashes * FOR_EACH_OBJECT < _calls(method):
-        return None  # without hashes what is compared is no key
+        return None  # without hashes, the compared objects are not keys
     made = sum(_calls(row) for row in every if row.function == "__init__" and row.file == method.file)
     if made and _calls(method) < FOR_EACH_OBJECT * made:
-        return None  # each object is hashed when it is kept, and once more when it is looked up
+        return None  # an object is hashed when it is stored, and again when it is looked up
     share = _share_of(spot, found)
     least = "at least " if spot.partial else ""
     return say(
@@ -107,7 +106,7 @@ def _share_of(spot: CodeSpot, method: str) -> float:
 
 
 def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Find a functools cache whose results are never used again, or that is full and drops results that are."""
+    """Find a functools cache whose results are never used again, or that is full and drops results that are needed."""
     hits, misses, full = (spot.variables.get(f"[cache {name}]") for name in ("hits", "misses", "full"))
     hit_count, missed = (variable.length or 0 if variable is not None else 0 for variable in (hits, misses))
     keeps = (full.length or 0) if full is not None else 0
@@ -149,12 +148,12 @@ def restarted_workers(document: RunDocument, spot: CodeSpot) -> Insight | None:
         for name in ("_get_iterator", "__next__", "_shutdown_workers", "__del__")
         if (found := counted_function(document, name, LOADER)) is not None
     }
-    # What ends with its workers is the iterator of a loader that has some, and does not keep them.
+    # Only the iterator of a loader whose workers do not persist ends together with them.
     ended = (counted["__del__"].calls or 0) if len(counted) == 4 else 0
     if below < LOADING or ended < SEVERAL:
         return None
     seconds = {name: row.total or row.own for name, row in counted.items()}
-    whole = seconds["_get_iterator"] + seconds["__next__"]  # which ends the workers after the last batch
+    whole = seconds["_get_iterator"] + seconds["__next__"]  # `__next__` ends the workers after the last batch
     starting = (seconds["_get_iterator"] + seconds["_shutdown_workers"]) / whole if whole > 0 else 0.0
     if starting < STARTING:
         return None

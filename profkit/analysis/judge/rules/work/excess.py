@@ -1,6 +1,6 @@
-"""Insights on work that is more than what its result needs: the source says so, the samples how much it is.
+"""Insights on more work than the result needs: the source shows it, and the samples tell how much it costs.
 
-Each needs what the line does, what its names hold, and a count or the time that so many need.
+Each needs what the line does, what its names hold, and either a count or the time that so many elements take.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from profkit.analysis.judge.rules.spots import MIN_CALLS, Find, calls_text, coun
 from profkit.analysis.judge.words import words
 from profkit.core.types import CodeSpot, Insight, RunDocument
 
-MIN_REPLACED_WORDS, LONG_SORT = 50, 1000  # words that are replaced; elements that are sorted
+MIN_REPLACED_WORDS, LONG_SORT = 50, 1000  # replaced words; sorted elements
 SMALL_SET = 8  # elements: making it again costs little
 LARGE_MATRIX = 16  # rows
 
 
 def few_of_sorted(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a sort of many of which the first or last few alone are kept."""
+    """Return a sort of many elements of which only the first or last few are used."""
     for construct in spot.code.find("few-of-sorted") if spot.code is not None else ():
         held = spot.variables.get(construct.name)
         method = last_name(construct.how)
@@ -34,7 +34,7 @@ def few_of_sorted(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 
 def set_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a set that an inner loop makes again and again of the same elements."""
+    """Return a set that an inner loop makes again and again from the same elements."""
     for construct in spot.code.find("set-again") if spot.code is not None else ():
         held = spot.variables.get(construct.name)
         times = max(spot.executions or 0, (spot.under.calls or 0) if spot.under is not None else 0)
@@ -55,7 +55,7 @@ def set_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa:
 
 
 def replaced_one_by_one(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a text that is gone through, and copied, once for each word that may be in it."""
+    """Return a text that is searched and copied once for each word that may be in it."""
     for construct in spot.code.find("replaces") if spot.code is not None else ():
         held = spot.variables.get(construct.how)
         if held is None or (held.length or 0) < MIN_REPLACED_WORDS or not takes_the_time(spot, "replace"):
@@ -72,7 +72,7 @@ def replaced_one_by_one(document: RunDocument, spot: CodeSpot) -> Insight | None
 
 
 def product_of_lists(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a product of matrices that are lists of lists, in three loops of Python."""
+    """Return a product of matrices that are lists of lists, computed by three nested loops of Python."""
     for construct in spot.code.find("list-product") if spot.code is not None else ():
         held = [spot.variables.get(name) for name in (construct.name, construct.how)]
         if any(each is None or each.type != "list" or (each.length or 0) < LARGE_MATRIX for each in held):
@@ -90,7 +90,7 @@ def product_of_lists(document: RunDocument, spot: CodeSpot) -> Insight | None:  
 
 
 def diagonal_product(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a product with a matrix that holds a diagonal, and zeros."""
+    """Return a product with a matrix that has only a diagonal."""
     for construct in spot.code.find("diagonal") if spot.code is not None else ():
         if spot.under is not None and last_name(spot.under.name) not in ("", "diag", "dot", "matmul"):
             continue
@@ -108,7 +108,7 @@ def diagonal_product(document: RunDocument, spot: CodeSpot) -> Insight | None:  
 
 
 def asks_and_sleeps(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a coroutine that sleeps and looks again and again whether something has come."""
+    """Return a coroutine that sleeps and checks again and again whether something has arrived."""
     found = spot.code.find("asks-and-sleeps") if spot.code is not None else ()
     if not found or spot.kind not in ("input", "await", "sleep"):
         return None

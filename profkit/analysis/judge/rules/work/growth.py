@@ -1,7 +1,7 @@
-"""Insights on calls that take longer and longer: each goes through all that the calls before it have left.
+"""Insights on calls that take longer and longer, because each goes through all that the calls before it have left.
 
-cProfile's counts, looked at while it counts, say how long a call took among the first and among the last; the
-samples say which of the values at the line were longer at each look.
+cProfile's counts, read while it counts, tell how long the first calls took and how long the last ones; the samples
+tell which of the values at the line were longer each time.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity
 from profkit.core.types import FIRST_CALLS, LAST_CALLS, CodeSpot, Hotspot, Insight, RunDocument, Variable
 
-MIN_CALL_SHARE = 0.5  # of a place's share of the time is in the calls that grow
-TWICE, LONG = 2, 32  # times as long as at first; elements of what has grown
-TOKENS = "torch.Tensor of integers"  # as the look at variables calls it
+MIN_CALL_SHARE = 0.5  # of a place's time must be in the calls that grow
+TWICE, LONG = 2, 32  # times as long as the first calls; elements of the value that has grown
+TOKENS = "torch.Tensor of integers"  # the name of the type in sampled variables
 _QUOTED = re.compile(r"'(\w+)'|\.(\w+)>")
 
 
@@ -36,7 +36,7 @@ def growing_work(document: RunDocument, spot: CodeSpot) -> Insight | None:
     ]
     method = any(construct.name == f".{named}" for construct in spot.code.find("call"))
     if not grown and (not method or _cuts(spot.code.text)):
-        return None  # the loop may give it more each time
+        return None  # the loop may pass more each time
     first, last = call.counters[FIRST_CALLS], call.counters[LAST_CALLS]
     mean = (call.total or call.own) / (call.calls or 1)
     name, before, after = max(grown, key=lambda growth: growth[2], default=("", 0, 0))
@@ -85,7 +85,7 @@ def regrown_input(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _growing_calls(document: RunDocument, spot: CodeSpot) -> tuple[Hotspot, str] | None:
-    """Return what a line calls, or else the function that it is in, where its calls took longer and longer."""
+    """Return the function that a line calls, or else that it is in, if its calls took longer and longer."""
     profile = profile_of(document, "own-time")
     if profile is None or profile.total <= 0 or spot.code is None:
         return None
@@ -111,17 +111,17 @@ def _plain_name(function: str) -> str:
 
 
 def _cuts(text: str) -> bool:
-    """Return whether a line gives a part of something, which may be a longer one each time."""
+    """Return whether a line passes a part of something, which may be longer each time."""
     return re.search(r"\[[^]]*:[^]]*\]", text) is not None
 
 
 def _has_grown(held: Variable) -> bool:
-    """Return whether a value was longer at each look, or as long, and is much longer now."""
+    """Return whether a value never became shorter from sample to sample, and is much longer now."""
     return held.first is not None and (held.length or 0) >= max(LONG, TWICE * held.first)
 
 
 def _is_of_torch(spot: CodeSpot) -> bool:
-    """Return whether a line gives what it has to a module of torch."""
+    """Return whether a line calls a module of torch."""
     return spot.under is not None and (spot.under.public, spot.under.library) == ("Module", "torch")
 
 

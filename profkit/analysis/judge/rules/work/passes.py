@@ -1,6 +1,6 @@
-"""Insights on arrays that a loop goes through as a whole for each item: to find one value, or for each window of them.
+"""Insights on whole arrays that a loop reads for each item: to find a single value, or for each window of values.
 
-The source says what the line does and what stays, the samples what its names hold, and a count or the looks how often.
+The source tells what the line does and what does not change, samples what its names hold, and counts how often.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from profkit.analysis.stacks.line_counts import count_of
 from profkit.core.types import CodeSpot, Insight, RunDocument
 
 LARGE = 1000  # elements
-MANY_ITEMS = 32  # in one loop: with fewer, one pass that sorts the elements by their items takes as long
-EACH_NUMBER = 5e-9  # seconds, at most, for a number of an array
-MANY_WINDOWS, SHORT = 1000, 100e-6  # windows, and seconds of each: a longer one is work on many numbers
+MANY_ITEMS = 32  # in one loop: for fewer items, one pass that sorts the elements by item takes as long
+EACH_NUMBER = 5e-9  # seconds that NumPy takes for a number of an array, at most
+MANY_WINDOWS, SHORT = 1000, 100e-6  # windows; seconds of each: a longer window is work on many numbers
 KINDS = ("python", "library", "waiting", "lock")  # threads of polars work while the main one waits for a lock
 _ARRAY = "numpy.ndarray"
 _METHODS = tuple(
@@ -32,7 +32,7 @@ def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             continue
         if not frames and (held.length or 0) < LARGE:
             continue
-        # By the most time of one comparison of all.
+        # Long enough for MIN_CALLS comparisons with all elements, even if each is as slow as it can be.
         often = not frames and spot.seconds >= MIN_CALLS * (held.length or 0) * EACH_NUMBER
         looped = spot.code is not None and spot.code.loop is not None and (often or spot.looks >= LOOKS)
         if not (looped or (spot.calls or 0) >= MIN_CALLS) or spot.kind not in (
@@ -101,7 +101,7 @@ def _has_mask(other: CodeSpot, spot: CodeSpot, how: str) -> bool:
 
 
 def moving_windows(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a sum, a mean or the like that is computed by a call of its own for each window of an array."""
+    """Return a sum, a mean or the like that is computed by a separate call for each window of an array."""
     for construct in spot.code.find("window") if spot.code is not None else ():
         held = spot.variables.get(construct.name)
         under = spot.under

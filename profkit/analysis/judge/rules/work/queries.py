@@ -13,22 +13,22 @@ from profkit.core.formatting import format_quantity
 from profkit.core.types import CodeSpot, Insight, RunDocument
 
 MIN_SHARE = 0.5  # of the time in one line
-FEW_BYTES = 16  # of a read: what has no buffer reads lines one by one
+FEW_BYTES = 16  # of a read: a file without a buffer is read line by line
 _OF_DATABASE = re.compile(r"(execute|fetch|scal).*")
 _QUERIES = re.compile(
     r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
 )
-# A database within the process: what a statement costs besides its own work is some 20 µs; one that takes much more
-# looks through rows, and is no faster with many others in one.
+# In a database within the process, the overhead of a statement is some 20 µs. A statement that takes much longer goes
+# through rows, and does not become faster if many statements are joined into one.
 _EMBEDDED = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*")
-_PAGES = re.compile(r"\bOFFSET\b(?!\s*0\b)")  # as SQL is written; in lower case it may be a name
-# Where a good part of a statement's time is in writing its SQL, fewer statements are not what helps first.
+_PAGES = re.compile(r"\bOFFSET\b(?!\s*0\b)")  # the keyword of SQL; in lower case it may be a name
+# If a good part of a statement's time is spent on building its SQL, that should be changed first.
 _WRITES_SQL, WRITING = re.compile(r"/sqlalchemy/sql/compiler\.py$"), 0.4
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
 def _is_embedded(document: RunDocument, spot: CodeSpot) -> bool:
-    """Return whether the function of a place asks a database that is part of the process, as cProfile saw it."""
+    """Return whether the function of a place queries a database within the process, according to cProfile."""
     profile = profile_of(document, "program-calls")
     return any(
         row.file == spot.where.file and row.callee is not None and _EMBEDDED.fullmatch(row.callee.function)
@@ -38,7 +38,7 @@ def _is_embedded(document: RunDocument, spot: CodeSpot) -> bool:
 
 
 def _writes_sql(spot: CodeSpot) -> bool:
-    """Return whether the SQL of a statement is compiled again each time, in a good part of its time."""
+    """Return whether building the SQL of a statement takes a good part of its time, each time."""
     found = [frame.value for frame in spot.below if _WRITES_SQL.search(with_slashes(frame.file))]
     return max(found, default=0.0) >= WRITING
 
@@ -51,7 +51,7 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     name = under.name if under is not None and under.name else next(iter(names), "")
     query = next((each_name for each_name in (name, *names) if _QUERIES.fullmatch(each_name)), None)
     if query is not None and last_name(query) != last_name(name):
-        # What was counted is not what asks, but something below it.
+        # The counted function does not query itself; it is called by the one that does.
         in_loop = spot.code is not None and spot.code.loop is not None
         calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
     if query is None or calls < MIN_CALLS or _writes_sql(spot):

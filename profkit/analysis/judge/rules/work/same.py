@@ -1,6 +1,6 @@
-"""Insights on calls that get the same each time: a file that is read again, a matrix that is factorised again.
+"""Insights on calls with the same arguments each time: a file that is read again, a matrix that is factorised again.
 
-The source says that what they get stays the same, a count how often they ran.
+The source proves that the arguments stay the same, and a count tells how often the calls ran.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Construct, Insight, RunDocument
 
-# Seconds each time: what takes less is not about the file, or the matrix.
+# Seconds each time: in less, the file or the matrix is not what takes the time.
 READING, FACTORISING = 50e-6, 100e-6
 MOSTLY = 0.5  # of a place's time
-THIN = 0.1  # of the matrix' elements: solving for more takes as long as factorising
+THIN = 0.1  # of the matrix' elements: solving for more columns takes as long as factorising
 _FORMS = ("inv", "pinv", "cholesky", "qr", "eig", "eigh", "det", "expm", "lu_factor", "splu", "factorized")
 
 
 def read_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a file that is read for each item, and stays the same."""
+    """Return a file that is read again for each item although it stays the same."""
     for construct in spot.code.find("reads-again") if spot.code is not None else ():
         times = _times(spot, construct)
         if times < SEVERAL or spot.seconds < READING * times or spot.kind == "sleep":
@@ -47,7 +47,7 @@ def read_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa
     return None
 
 
-# Where the functions are that read a member of an archive or a store, as `file:function`, and how it is asked for.
+# The functions that read a member of an archive or a store, as `file:function`, and how the source reads it.
 _MEMBERS = (
     (re.compile(r"/numpy/lib/_?npyio(_impl)?\.py:NpzFile\.__getitem__$"), ("key",), "archive"),
     (re.compile(r"/zipfile(/__init__)?\.py:Zip(File\.(read|open)|ExtFile\.\w+)$"), ("call",), "archive"),
@@ -61,7 +61,7 @@ _IN_C = ("netCDF4.Dataset", "netCDF4.Variable")  # whose functions have no frame
 
 
 def member_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a member of an archive or a store that is read, and made, anew each time, and stays the same."""
+    """Return a member of an archive or a store that is read and decoded again although it stays the same."""
     found = _member(spot)
     if found is None:
         return None
@@ -77,7 +77,7 @@ def member_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
         and _base(also[0].name) == _base(construct.name)
     ]
     if not same or same[0][0] is not spot:
-        return None  # it is said once, at the line with most time
+        return None  # it is reported once, at the line with most time
     least = "at least " if spot.partial else ""
     lines = [
         f"{also.name} in line {other.where.line} ({percent_text(100 * other.share)})"
@@ -96,7 +96,7 @@ def member_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _member(spot: CodeSpot) -> tuple[Construct, str] | None:
-    """Return what a line reads again, where most of its time is that, and what of: an archive, a store, a dataset."""
+    """Return the member that takes most of a line's time to read again, and the archive, store or dataset it is in."""
     below = [f"{with_slashes(frame.file)}:{frame.function}" for frame in spot.below if frame.value >= MOSTLY]
     for construct in spot.code.find("same-member") if spot.code is not None else ():
         how = construct.how.split()[0]
@@ -117,7 +117,7 @@ def reads_member(spot: CodeSpot) -> bool:
 
 
 def _is_of_one_object(spot: CodeSpot, construct: Construct) -> bool:
-    """Return whether what is read is no attribute of the method's own object, or that is the same for each call."""
+    """Return whether the member is not an attribute of the method's own object, or that object is always the same."""
     if not construct.name.startswith("self.") or construct.how.endswith("loop"):
         return True
     function = last_name((spot.where.function or "").partition(".<locals>")[0])
@@ -132,7 +132,7 @@ def _base(name: str) -> str:
 
 
 def factorised_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a matrix that stays, and is factorised for each product or solution with it."""
+    """Return an unchanged matrix that is factorised again for each product or solution with it."""
     for construct in spot.code.find("same-matrix") if spot.code is not None else ():
         name, *_ = construct.how.split()
         function, times = last_name(name), _times(spot, construct)
@@ -160,7 +160,7 @@ def factorised_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  
 
 
 def fitted_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a model of scikit-learn that is fitted to the same data for each item."""
+    """Return a model of scikit-learn that is fitted to the same data again for each item."""
     for construct in spot.code.find("same-fit") if spot.code is not None else ():
         times = _times(spot, construct)
         fits = any("/sklearn/" in with_slashes(frame.file) and frame.value >= MOSTLY for frame in spot.below)
@@ -178,7 +178,7 @@ def fitted_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
 
 
 def called_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a function without effect that gets the same in each pass of a loop."""
+    """Return a function without effect that gets the same arguments in each iteration of a loop."""
     found = [_call_again(document, spot, each) for each in (spot.code.find("same-call") if spot.code else ())]
     return max(
         (insight for insight in found if insight is not None),
@@ -222,7 +222,7 @@ def _call_again(document: RunDocument, spot: CodeSpot, construct: Construct) -> 
 
 
 def _times(spot: CodeSpot, construct: Construct) -> int:
-    """Return how often a line did the same, as far as that is counted; 0 where its caller may give another thing."""
+    """Return how often a line did the same work, as far as it was counted; 0 if its caller may pass something else."""
     places = [word for word in construct.how.split() if word.isdigit()]
     looped = spot.code is not None and spot.code.loop is not None
     if places and not looped:
@@ -237,7 +237,7 @@ def _times(spot: CodeSpot, construct: Construct) -> int:
 
 
 def _takes_it(spot: CodeSpot, function: str) -> bool:
-    """Return whether a line's time is in a function: it is what was seen below it, or nothing else is called there."""
+    """Return whether a function takes a line's time: samples saw it there, or the line calls nothing else."""
     under = last_name(spot.under.name) if spot.under is not None and spot.under.name else ""
     below = any(last_name(frame.function) == function and frame.value >= MOSTLY for frame in spot.below)
     called = {last_name(name) for name in called_names(spot)}

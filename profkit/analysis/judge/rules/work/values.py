@@ -1,6 +1,6 @@
-"""Insights on what is special about a value at a line: a pattern of many words, numbers that a processor is slow with.
+"""Insights on values that are slow to work with: a pattern of many words, numbers that slow a processor down.
 
-The samples looked at the value itself; how slow each of these is on a processor is in docs/insights.md.
+The sampler read the values themselves; docs/insights.md tells how slow each kind is on a processor.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.searches import dotted
 from profkit.core.types import CodeSpot, Insight, RunDocument
 
-ALTERNATIVES = 50  # words of a pattern: fewer are found as fast as in a set
+ALTERNATIVES = 50  # words of a pattern: fewer are searched as fast as a set
 DENORMAL = 100  # of a thousand numbers
 MIN_NUMBERS = 1000
-_BEHIND = " [denormal]"  # as the look at variables calls it
-_GROUPS, _GROUPED_ROWS = " [groups]", " [grouped rows]"  # behind the line
+_BEHIND = " [denormal]"  # the suffix of the name in sampled variables
+_GROUPS, _GROUPED_ROWS = " [groups]", " [grouped rows]"  # suffixes of the line
 _GROUPING = "/pandas/core/groupby/"
 MOSTLY = 0.5  # of a place's time
 _SLOW = {"numpy.ndarray of float16": "half", "numpy.ndarray of longdouble": "long"}
 _SEARCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
-# What reads no number, or makes others of them: the result is what is worked on.
+# Calls that read no number, or make other numbers of them: the line works on their result.
 _CONVERTS = re.compile(r"numpy\.(asarray|array|shape|ndim|size|empty_like|zeros_like|ones_like|save\w*)")
 _METHODS = frozenset(
     {"sum", "mean", "std", "var", "prod", "dot", "cumsum", "min", "max", "clip", "round", "argmax", "argmin"}
@@ -59,7 +59,7 @@ def many_words(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa
 
 
 def _pattern_of(spot: CodeSpot, method: str) -> tuple[str, int] | None:
-    """Return the pattern that the line searches with, where it has many words, and how many."""
+    """Return the pattern that the line searches with, and its number of words, if it has many."""
     text = f"{spot.code.text}\n{spot.code.statement}" if spot.code is not None else ""
     for name, held in spot.variables.items():
         used = re.search(rf"(?<![\w.]){re.escape(name)}\.{method}\(", text) or re.search(
@@ -108,7 +108,7 @@ def slow_type(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa:
 
 
 def empty_groups(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a grouping by categories that makes a group of each combination of them, of which most have no row."""
+    """Return a grouping by categories that makes a group for each combination, most of which have no row."""
     held = spot.variables.get(f"{spot.where.line}{_GROUPS}")
     rows = spot.variables.get(f"{spot.where.line}{_GROUPED_ROWS}")
     below = max((frame.value for frame in spot.below if _GROUPING in with_slashes(frame.file)), default=0.0)
@@ -129,7 +129,7 @@ def empty_groups(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
 def computes_with(spot: CodeSpot, name: str, *, multiplies: bool = False) -> bool:
     """Return whether a line computes with all, or a part, of the numbers that a name holds.
 
-    With `multiplies`, only what a product is made of: on x86-64 products, quotients, roots and exponentials of
+    With `multiplies`, only the factors of a product count: on x86-64 products, quotients, roots and exponentials of
     denormal numbers took 19 to 39 times as long as of others; sums, comparisons and choices took no longer.
     """
     if spot.code is None or not spot.code.statement or spot.kind not in ("python", "library"):
