@@ -814,3 +814,14 @@ def test_a_run_names_the_loop_whose_iterations_were_not_counted(
     assert f"{said}{how}'" in repr(account_section(document))
     counted = (LineCount("/app/t.py", 5, "main", 2, 0),)  # two iterations are no unit
     assert said not in repr(account_section(replace(document, line_counts=counted)))
+
+
+def test_a_line_that_several_threads_run_is_shown_with_its_text() -> None:
+    place = Place(function="pack", file="/app/t.py", line=4)
+    code = LineCode("return zlib.compress(block, 6)", statement="return zlib.compress(block, 6)")
+    spot = CodeSpot(0.9, 9.0, "python", place, code=code, threads=2)
+    document = run(None, hot_spots=(spot, CodeSpot(0.1, 1.0, "rest")))
+    account = make_account(document)
+    assert account is not None
+    text = plain_text(run_account.row_text(document, account, account.rows[0], ""))
+    assert "runs: return zlib.compress(block, 6), in 2 threads" in text

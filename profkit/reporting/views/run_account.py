@@ -430,8 +430,10 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
     code = spot.code.text.strip() if spot.code is not None else ""
     count = round(row.launches or 0)
     does = DOES.get(spot.kind, "")
+    together = text[len(does) :] if text.startswith(f"{does}, in ") else ""  # in 2 threads
     bare = (
         text == does
+        or bool(together)
         or text.startswith(f"{does}, called ")
         or (bool(spot.executions) and text.startswith(f"{does}, "))
     )
@@ -448,7 +450,7 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
     )
     made = spot.under.public if spot.under is not None else None
     most = f"; most of it makes the {made}" if made and f"{made}(" in code and code.count("(") > 1 else ""
-    return f"runs: {times}{shown}{calls}{most}{beside}"
+    return f"runs: {times}{shown}{calls}{together}{most}{beside}"
 
 
 def _of_one(spot: CodeSpot, repeats: int) -> CodeSpot:
