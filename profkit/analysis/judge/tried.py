@@ -23,6 +23,7 @@ _WON: Mapping[TrialName, tuple[str, ...]] = {**_CARRIED_OUT, "device-memory": ("
 MORE_MEMORY = 1.2  # peak with the change over peak without: from here on it is reported
 
 
+_COPIES = ("growing-copy", "large-temporary")
 OUTWEIGHS = 2.0  # a bound of so many times the gain that was measured names a cause that the trial leaves
 
 
@@ -44,7 +45,7 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
         and not any(_is_about(insight, trial, _WON) for trial in confirmed)
     ]
     most = max((insight.gain.at_most for insight in tried if insight.gain is not None), default=0.0)
-    ahead = list(takewhile(lambda insight: _outweighs(insight, most), others)) if tried else []
+    ahead = list(takewhile(lambda insight: _outweighs(insight, most, tried[0].rule), others)) if tried else []
     return (*ahead, *tried, *others[len(ahead) :])
 
 
@@ -60,11 +61,15 @@ def _is_about(insight: Insight, trial: TriedChange, rules: Mapping[TrialName, tu
     return trial.name != "memoise" or insight.where.function == function or named is not None
 
 
-def _outweighs(insight: Insight, seen: float) -> bool:
-    """Return whether an insight names a cause that could save far more than what was `seen` (0..1)."""
-    return (
-        insight.rule != "hot-spot" and insight.gain is not None and insight.gain.at_most >= OUTWEIGHS * seen
-    )
+def _outweighs(insight: Insight, seen: float, tried: str) -> bool:
+    """Return whether an insight names a cause that could save far more than what was `seen` (0..1).
+
+    Copies that need not be made are the cause of what a faster allocator saves, so as much is enough there.
+    """
+    if insight.rule == "hot-spot" or insight.gain is None:
+        return False
+    times = 1.0 if tried == "tried-allocator" and insight.rule in _COPIES else OUTWEIGHS
+    return insight.gain.at_most >= times * seen
 
 
 def _faster(document: RunDocument) -> Iterator[Insight]:

@@ -458,6 +458,15 @@ def test_what_was_faster_comes_first_and_takes_the_place_of_the_guess() -> None:
     assert found[0].gain.bound == "2.00 s to 1.40 s (-30 %), same output"
 
 
+@pytest.mark.parametrize(("bound", "first"), [(0.79, "growing-copy"), (0.2, "tried-allocator")])
+def test_copies_that_need_not_be_made_come_before_an_allocator_that_makes_them_cheaper(
+    bound: float, first: str
+) -> None:
+    trial = replace(tried("faster", 0.35).trials[0], name="allocator")
+    copies = replace(OTHER, rule="growing-copy", gain=replace(GAIN, at_most=bound))
+    assert with_trials(replace(documents.empty(), trials=(trial,)), (copies,))[0].rule == first
+
+
 def test_a_trial_of_one_function_says_nothing_of_the_repeated_work_of_another() -> None:
     again = Insight("repeated-work", "cost gets the same", "x", "y", Place(function="cost"), gain=GAIN)
     called = replace(again, title="cost(n) is called again", where=Place(function="main"))

@@ -6,7 +6,7 @@ import re
 from math import prod
 
 from profkit.analysis.judge.rules.counted import profile_of
-from profkit.analysis.judge.rules.gpu.models import SPARSE
+from profkit.analysis.judge.rules.gpu.models import CLASSES, SPARSE
 from profkit.analysis.judge.rules.spots import Find, say
 from profkit.analysis.judge.words import words
 from profkit.core.types import BACKWARD_NODES, OPERATIONS_MADE, CodeSpot, Insight, Profile, RunDocument
@@ -15,8 +15,11 @@ MAJORITY = 0.5  # of the operations at the line
 # Bytes a second to memory, at most on a processor's core: what wrote the whole table took as long.
 WRITES = 20e9
 _TABLE = re.compile(r"\[(\d+),(\d+)\] x \[([\d,]+)\]")
+_PRODUCTS = ("matmul", "mm", "bmm", "linear", "addmm")
 _KEPT = re.compile(r"\bretain_graph\s*=\s*True\b")
-_BACKWARD = re.compile(r".*\bEmbedding(Bag)?(Dense)?Backward0?$")
+_BACKWARD = re.compile(r"_?embedding(_bag)?(_dense)?_backward")
+_PRODUCT = re.compile(r"\[([\d,]+),(\d+)\] x \[\2,\d+\]")  # whose inner sizes are equal
+_INDICES = re.compile(r"\[([\d,]+)\]")
 
 
 def dense_gradient(document: RunDocument, spot: CodeSpot) -> Insight | None:
@@ -89,4 +92,41 @@ def backward_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
-PATTERNS: tuple[Find, ...] = (dense_gradient, backward_again)
+def one_hot_product(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a line that picks rows of a table by multiplying it with a one-hot matrix.
+
+    The line makes the matrix and multiplies it, and what it makes has as many columns as the table has rows. What is
+    done at the line counts; its backward pass is at another one.
+    """
+    operations = profile_of(document, "line-operators")
+    at = (spot.where.file, spot.where.line)
+    here = [row for row in operations.hotspots if (row.file, row.line) == at] if operations else []
+    parts = [row for row in here if row.calls is not None]
+    made = {
+        _count(indices[1])
+        for row in parts
+        if row.function == "one_hot" and (indices := _INDICES.match(row.shapes or ""))
+    }
+    products = [
+        shape for row in parts if row.function in _PRODUCTS and (shape := _PRODUCT.match(row.shapes or ""))
+    ]
+    rows = max((int(shape[2]) for shape in products if _count(shape[1]) in made), default=0)
+    # A sample that is drawn and made one-hot passes its gradient on to all columns.
+    if rows < CLASSES or any(row.function.startswith(("softmax", "log_softmax")) for row in parts):
+        return None
+    share = sum(row.own for row in parts) / sum(row.own for row in here if row.calls is None)
+    return say(
+        spot,
+        "one-hot-product",
+        "Index the table in place of multiplying it with a one-hot matrix",
+        f"the line makes a one-hot matrix of {rows:,} columns and multiplies the {rows:,} rows of a table with it",
+        spot.share * min(1.0, share),
+        change=words("one-hot-product", "torch"),
+    )
+
+
+def _count(sizes: str) -> int:
+    return prod(map(int, sizes.split(",")))
+
+
+PATTERNS: tuple[Find, ...] = (dense_gradient, backward_again, one_hot_product)

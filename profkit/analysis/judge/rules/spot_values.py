@@ -267,7 +267,9 @@ def is_often(spot: CodeSpot, held: Variable, each: float = EACH_ELEMENT) -> bool
 
 
 def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Arithmetic on an array of NumPy that holds objects of Python."""
+    """Find arithmetic on an array of NumPy that holds objects of Python: a library that gets texts has them in such."""
+    if spot.under is not None and spot.under.library not in (None, "numpy", "built-in"):
+        return None
     text = spot.code.text if spot.code is not None else ""
     name = next(
         (name for name, variable in spot.variables.items() if variable.type == OBJECTS and name in text), None

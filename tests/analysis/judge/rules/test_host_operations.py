@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.judge.rules.host_operations import backward_again, dense_gradient
+from profkit.analysis.judge.rules.host_operations import backward_again, dense_gradient, one_hot_product
 from profkit.core.types import (
     BACKWARD_NODES,
     OPERATIONS_MADE,
@@ -26,9 +26,7 @@ def run(table: str, backward: float, calls: int = 10, function: str = "embedding
     """A step whose backward pass took `backward` seconds in `calls` calls, recorded with NumPy-like shapes."""
     operations = (
         Hotspot(function, 0.01, calls=calls, file="/work/train.py", line=8, shapes=table),
-        Hotspot(
-            "evaluate_function: EmbeddingBagBackward0", backward, calls=calls, file=STEP.file, line=STEP.line
-        ),
+        Hotspot("_embedding_bag_backward", backward, calls=calls, file=STEP.file, line=STEP.line),
         Hotspot("addmm", 0.02, calls=calls, file=STEP.file, line=STEP.line),
     )
     profile = Profile("operations by line", "s", backward + 0.03, operations, "line-operators")
@@ -49,6 +47,37 @@ def test_a_gradient_for_all_rows_of_a_table_is_said_where_few_are_looked_up(
     document: RunDocument, said: bool
 ) -> None:
     assert (dense_gradient(document, CodeSpot(0.5, 2.0, "library", STEP)) is not None) == said
+
+
+@pytest.mark.parametrize(
+    ("made", "product", "also", "said"),
+    [
+        ("[64,12] int64", "[64,12,5000] x [5000,48] fp32", "to", True),
+        ("[768] int64", "[64,12,5000] x [5000,48] fp32", "to", True),  # flattened
+        ("[64] int64", "[64,12,5000] x [5000,48] fp32", "to", False),  # of others
+        ("[64,12] int64", "[64,12,10] x [10,48] fp32", "to", False),  # no table
+        (
+            "[64,12] int64",
+            "[64,12,5000] x [5000,48] fp32",
+            "softmax",
+            False,
+        ),  # its gradient goes to all columns
+    ],
+)
+def test_rows_that_a_one_hot_matrix_picks_are_said_on_a_processor(
+    made: str, product: str, also: str, said: bool
+) -> None:
+    rows = (
+        Hotspot("lookup", 0.4, 0.4, file=STEP.file, line=STEP.line),
+        Hotspot("one_hot", 0.1, calls=10, file=STEP.file, line=STEP.line, shapes=made),
+        Hotspot("matmul", 0.2, calls=10, file=STEP.file, line=STEP.line, shapes=product),
+        Hotspot(also, 0.1, calls=10, file=STEP.file, line=STEP.line),
+    )
+    document = replace(
+        documents.empty(), profiles=(Profile("operations by line", "s", 0.4, rows, "line-operators"),)
+    )
+    found = one_hot_product(document, CodeSpot(0.5, 2.0, "library", STEP))
+    assert (found is not None) == said
 
 
 def test_a_line_that_mostly_does_something_else_is_not_said() -> None:
