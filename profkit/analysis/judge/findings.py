@@ -67,7 +67,7 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
         return tuple(insight for insight in ranked if _about(insight) == "end")
     on_spots = _on_spots(document)
     if counted_alone(document):
-        # Findings that the program itself proves hold, although it is not known which kernels take the time.
+        # Findings that the program itself proves are kept, although it is not known which kernels take the time.
         proved = [insight for insight in on_spots if insight.rule != "hot-spot"]
         return (
             *proved,
@@ -88,7 +88,7 @@ def _about(insight: Insight) -> str:
 
 
 def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
-    """Return the findings on hot spots; that the other ranks wait for a line explains more than a pattern in it."""
+    """Return the findings on hot spots. A line that other ranks wait for is explained by that alone."""
     behind = tuple(spot_waits.rank_behind(document))
     covered = {(insight.where.file, insight.where.line) for insight in behind}
     patterns = spots.spot_insights(document, PATTERNS, OF_CALLS, OF_FUNCTIONS)

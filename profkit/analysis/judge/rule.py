@@ -22,13 +22,13 @@ FindInsights: TypeAlias = Callable[[RunEvidence], Iterable[Insight]]
 class Rule:
     """A rule by name, and what its findings are about.
 
-    `find` yields an insight for each place where it applies, and nothing where it knows too little. `of_host`: it does
-    not speak of the work of a GPU alone. `about`: why a device has nothing to do ("cause"), only that it has nothing
-    ("waiting"), counters of the processor, which speak of the place that was counted, or the whole program; by it
-    findings on the same time are held against each other. `includes`: the rules whose findings go away with its own,
-    at its place or, where one has none, anywhere; with `anywhere` always; with `includes_kernels` those on kernels do,
-    too. `traceless`: stacks and compilers prove it, so that it needs no timeline. `also`: other names of what it finds.
-    `explains`: the targets that are missed where it applies. `wasted`: what it wins was no part of the
+    `find` yields an insight for each place where it applies, and nothing where it knows too little. `of_host`: it is
+    not only about the work of a GPU. `about`: why a device has nothing to do ("cause"), only that it has nothing
+    ("waiting"), counters of the processor, which describe the place that was counted, or the whole program; it decides
+    which of several findings on the same time is kept. `includes`: the rules whose findings are dropped with its own,
+    at its place or, if one has no place, anywhere; with `anywhere` always; with `includes_kernels` also those on
+    kernels. `traceless`: stacks and compilers prove it, so that it needs no timeline. `also`: other names of what it
+    finds. `explains`: the targets that are missed where it applies. `wasted`: the time that it saves was no part of the
     operation's work, so that the account does not count it as needed.
     """
 
@@ -57,7 +57,7 @@ def insight_on(
 ) -> Insight:
     """Return an insight on one kernel, at `where` in it, with the kernel's name and share of the GPU time.
 
-    Without a `change` that of the rule.
+    Without a `change`, the rule's own is used.
     """
     change = change_in(kernel.language, rule, change or words(rule))
     place = where or kernel.place
@@ -67,7 +67,7 @@ def insight_on(
 def insight_at(
     rule: str, title: str, evidence: str, where: Place | None = None, gain: Gain | None = None
 ) -> Insight:
-    """Return an insight on a line of the program or on all of it; what to change are the words of its rule."""
+    """Return an insight on a line of the program or on all of it; what to change is stated by its rule."""
     change = next(
         texts[rule] for kind, texts in texts_by_language().items() if kind in OF_PROGRAMS and rule in texts
     )

@@ -1,6 +1,6 @@
 """The rules by theme, and the table of them.
 
-A rule is a function that yields an insight for each place where it applies. It is quiet where it knows too little.
+A rule is a function that yields an insight for each place where it applies, and nothing where it knows too little.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ RULES: tuple[Rule, ...] = (
     Rule("last-wave", gpu_latency.last_wave, wasted=True),
     Rule("small-kernels", gpu_latency.small_kernels, of_host=True, about="waiting", explains=("gpu-busy",)),
 )
-# Patterns of a hot spot, in the order in which they are asked.
+# Patterns of a hot spot, in the order in which they are tried.
 PATTERNS = (
     *spot_waits.WAITS,
     *spot_conversions.PATTERNS,
@@ -250,7 +250,7 @@ PATTERNS = (
     *native_loops.PATTERNS,
     *host_native.PATTERNS,
 )
-# What may be wrong with a line whose time is spent in functions of the program that it calls.
+# Patterns of a line whose time is spent in functions of the program that it calls.
 OF_CALLS = (
     spot_chains.dropped_messages,
     spot_values.linear_search,
@@ -261,5 +261,5 @@ OF_CALLS = (
     *spot_functions.OF_CALLS,
     *native_sorts.OF_CALLS,
 )
-# What holds for a function of machine code whose lines are not known.
+# Patterns of a function of machine code whose lines are not known.
 OF_FUNCTIONS = (*native_watched.PATTERNS, *native_functions.PATTERNS, *host_native.OF_FUNCTIONS)

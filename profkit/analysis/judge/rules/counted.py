@@ -1,4 +1,4 @@
-"""What samples saw below a place, and how often cProfile saw a function run: what several rules hold together."""
+"""Reads what several rules need: the samples below a place, and how often a function ran according to cProfile."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def counted_function(document: RunDocument, function: str, files: tuple[str, ...
 
 
 def calls_from(document: RunDocument, spot: CodeSpot, caller: str | None = None) -> Iterator[Hotspot]:
-    """Yield what the function of a place calls by cProfile's counts, or what another function of its file does."""
+    """Yield the calls that the function of a place makes, or another function of its file, by cProfile's counts."""
     profile = profile_of(document, "program-calls")
     name = last_name(caller if caller is not None else spot.where.function or "")
     for row in profile.hotspots if profile is not None else ():

@@ -1,7 +1,7 @@
 """Rules on caches, memory, branches and SIMD: judged by what they cost in the measured time, not by a rate alone.
 
-Little's law (1961) tells latency from bandwidth: lines of memory per second, times the time that one takes, is how many
-are under way at once. About one: each access waits for the one before it. Many: memory streams.
+Little's law (1961) tells latency from bandwidth: cache lines per second, times the latency of one, is the number of
+lines that are under way at once. About one: each access waits for the one before it. Many: memory streams.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ STREAMS = 60.0  # % of the measured bandwidth: the target's own threshold
 COMPUTES = 10.0  # % of the arithmetic peak: a program that follows pointers computes next to nothing
 ONE_THREAD = 1.15  # threads in use
 MIN_SAMPLED = 0.5  # of the working time: samples of less have lost some of it
-NOISE = 30.0  # %, half the interval of the median time
-COSTS = 0.1  # of the time: less is not worth a change
+NOISE = 30.0  # %: half-width of the interval of the median time
+COSTS = 0.1  # of the time: a smaller cost is not worth a change
 SCALAR = 50.0  # % of the arithmetic that is SIMD: below, scalar instructions take most of its time
 
 
@@ -227,13 +227,13 @@ def _share_of_loads(run: RunEvidence) -> float:
 
 
 def _time_is_known(run: RunEvidence) -> bool:
-    """Return whether the median time is known well enough to hold counts against it."""
+    """Return whether the median time is known well enough to compare counts with it."""
     return run.values.get("time.interval", 0.0) <= NOISE
 
 
 def _is_native(run: RunEvidence) -> bool:
-    """Return whether the program is machine code: of an interpreter's own caches and branches nobody can change
-    anything.
+    """Return whether the program is machine code: the caches and branches of an interpreter cannot be changed by its
+    users.
     """
     return run.document.workload.python is None and run.profile("own-time") is None
 

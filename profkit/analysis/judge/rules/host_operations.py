@@ -1,4 +1,4 @@
-"""Operations of torch on a processor: what their tensors' shapes tell of the line that calls them."""
+"""Operations of torch on a processor: what the shapes of their tensors tell about the line that calls them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.analysis.judge.words import words
 from profkit.core.types import BACKWARD_NODES, OPERATIONS_MADE, CodeSpot, Insight, Profile, RunDocument
 
 MAJORITY = 0.5  # of the operations at the line
-# Bytes a second to memory, at most on a processor's core: what wrote the whole table took as long.
+# Bytes per second that a core can write to memory, at most: writing the whole table takes at least this long.
 WRITES = 20e9
 _TABLE = re.compile(r"\[(\d+),(\d+)\] x \[([\d,]+)\]")
 _PRODUCTS = ("matmul", "mm", "bmm", "linear", "addmm")
@@ -23,7 +23,7 @@ _INDICES = re.compile(r"\[([\d,]+)\]")
 
 
 def dense_gradient(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a table of which a batch uses few rows, while its gradient is made for all of them.
+    """Return a table of which a batch uses few rows, but whose gradient is computed for all rows.
 
     The operation of the backward pass takes most of the line's operations, and each time as long as it takes to write
     the table at least once; with sparse gradients it has the same name. The table's rows and those that are looked up
@@ -62,13 +62,13 @@ def _sparse_table(operations: Profile) -> tuple[int, int, int] | None:
     return max((table for table in tables if table[0] >= SPARSE * table[1]), default=None)
 
 
-AGAIN, SEVERAL_NODES = 1.9, 20  # times that an operation is differentiated; operations
+AGAIN, SEVERAL_NODES = 1.9, 20  # times that a node is differentiated; nodes of the graph
 
 
 def backward_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a backward pass that goes again through what an earlier one went through, by torch's own count.
+    """Return a backward pass that repeats an earlier one over the same graph, by torch's own count.
 
-    Each operation of the forward pass has one node in the graph. The line itself asks to keep the graph.
+    Each operation of the forward pass has one node in the graph. The line itself keeps the graph (`retain_graph`).
     """
     operations, code = profile_of(document, "line-operators"), spot.code
     if operations is None or code is None or _KEPT.search(f"{code.text}\n{code.statement}") is None:

@@ -1,10 +1,10 @@
 """Insights on the hot spots of a run: what pattern a place is, where that is proved there; else the place itself.
 
 A pattern needs its proof at the place: the source says what a line does, samples say what its variables are and how
-long one call takes, cProfile says how often. Without proof the place alone is said, which is never wrong.
+long one call takes, cProfile says how often. Without proof only the place is reported, which is never wrong.
 
-Here are what all patterns share and the choice among them; the patterns themselves are in `spot_values` and its
-neighbours.
+This module has what all patterns share, and chooses among them; the patterns are in `spot_values` and the modules
+beside it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Gain, Insight, Place, RunDocument
 
-FIRST = 0.1  # of the wall time: a place with less is no first answer
-OTHER = 0.1  # a pattern at another place is worth saying from here on
+FIRST = 0.1  # of the wall time: a place with less cannot be the first answer
+OTHER = 0.1  # of the wall time: a pattern at another place is reported from here on
 IMPORTS = 0.2  # of the wall time
 MIN_CALLS, SEVERAL = 100, 10  # calls
-LOOKS = 20  # at arguments, until their number says something
-REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
-EXPLAINED = 0.4  # of a place without a finding, by a line that leads there
+LOOKS = 20  # samples of arguments before their number means anything
+REPEATED = 0.5  # different arguments, as a share of their samples: below, arguments are repeated
+EXPLAINED = 0.4  # of the time of a place without a finding: the share that comes from a line with one
 
 Find: TypeAlias = Callable[[RunDocument, CodeSpot], "Insight | None"]
 
@@ -65,7 +65,7 @@ def say(
 
 
 def called_names(spot: CodeSpot) -> list[str]:
-    """Return what the source line of a spot calls."""
+    """Return the names that the source line of a spot calls."""
     return [construct.name for construct in spot.code.find("call")] if spot.code is not None else []
 
 
@@ -79,7 +79,7 @@ def say_together(
 ) -> Insight:
     """Return one insight on lines of one loop or function, at the largest of them: the evidence has the share of all.
 
-    Of a single line it is that of `say`.
+    For a single line it is the same as `say` returns.
     """
     first = max(spots, key=lambda spot: spot.share)
     taken = sum(spot.share for spot in spots)
@@ -168,7 +168,7 @@ def _is_unused(spot: CodeSpot) -> bool:
 
 
 def place_alone(spot: CodeSpot) -> Insight:
-    """Return the spot as the answer: where, how much, what is under it."""
+    """Return the place itself as the insight: where it is, how much time it takes, and what is called there."""
     name = place_name(spot.where)
     name = "the top level" if name in ("", "top level") else name
     does = DOES.get(spot.kind, "waits")
@@ -219,7 +219,7 @@ def spot_insights(
         for insight in (
             pattern_of(document, spot, patterns) or (place_alone(spot) if spot is first else None),
         )
-        # A place that takes little itself may keep others waiting.
+        # A place that takes little time itself may keep others waiting.
         if insight is not None and max(spot.share, _at_most(insight)) >= OTHER
     ]
     found += [

@@ -1,6 +1,6 @@
-"""Functions of the libraries of C, C++ and Rust that cost much more than what they are used for.
+"""Functions of the libraries of C, C++ and Rust for which there is a much cheaper way.
 
-They are a table; here is how a row of it is proved.
+The functions are in a table (`costly_native.yaml`); this module checks whether a row of it holds at a place.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MIN_SHARE_OF_RUN, MIN_SECONDS = (
     0.05,
     0.1,
 )  # with less, few samples tell it, and nobody would notice that it is gone
-BESIDE = 0.1  # of a place's time, in what has to be there as well
-THERE = 0.01  # of a place's time: enough to say of what kind a container is
+BESIDE = 0.1  # of a place's time: for the functions that a row requires beside its own
+THERE = 0.01  # of a place's time: enough to tell the type of a container
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class NativeFunctions:
     least: float = 0.3
     run: float = 0.0
     direct: bool = False
-    in_c: str = ""  # the change for a file of C, which has no standard library of C++
+    in_c: str = ""  # the change for a file of C, where the library of C++ is not available
     unlined: Mapping[str, Any] = field(default_factory=dict)
 
     def of_function(self) -> NativeFunctions | None:
@@ -78,7 +78,7 @@ class NativeFunctions:
 
 
 def _is_called_directly(pattern: str, below: tuple[CodeLine, ...]) -> bool:
-    """Return whether a place itself calls such a function: what called it in between would take as much time."""
+    """Return whether a place itself calls such a function: a caller in between would have as much time."""
     most = _most(pattern, below)
     others = (frame.value for frame in below if not re.fullmatch(pattern, frame.function))
     return most is not None and max(others, default=0.0) < most.value

@@ -1,4 +1,4 @@
-"""Machine code: loops that search or walk by columns, sums that wait, what is sorted again: by text and by counts."""
+"""Machine code: loops that search or walk down columns, serial sums, repeated sorts: by their text and by counts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import RUN, CodeSpot, Hotspot, Insight, RunDocument
 
 MIN_SECONDS = 0.1
-NEAR = 3  # lines: a loop's head and what is in it
-LONG, MIN_LOOP_CALLS = 32.0, 20  # rounds of a loop each time, and times: with fewer nobody gains from a table
+NEAR = 3  # lines between a loop's head and its body
+LONG = 32.0  # iterations of a loop each time
+MIN_LOOP_CALLS = 20  # times that it ran: with fewer, a table saves nothing
 HOT = 0.4  # of the simulated instructions
-CACHED = 0.25  # of the loads at most miss the first cache: with more, memory may be what a loop waits for
+CACHED = 0.25  # of the loads, at most, miss the first cache: with more, the loop may wait for memory
 SORTING = 0.5  # of a place's samples
 _SORTS = re.compile(
     r"std::(__\w*sort\w*|sort|stable_sort|__\w*merge\w*|__\w*heap\w*|__unguarded_\w+|__move_median\w*|__unguarded_partition\w*)"

@@ -1,4 +1,4 @@
-"""Programs that a shell's script starts again and again: what their start takes, by counts of their processes."""
+"""Programs that a shell script starts again and again: how long their starts take, by counts of their processes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _programs(
 ) -> Iterator[Insight]:
     """Yield the program that is started most, where short processes take a good part of the time.
 
-    Meanwhile the shell waits for them, and copies itself for each.
+    The shell waits for them, and forks for each.
     """
     many = [
         program

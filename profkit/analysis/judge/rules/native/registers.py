@@ -1,7 +1,7 @@
-"""Machine code: what looks at its registers prove of a place.
+"""Machine code: what samples of its registers prove about a place.
 
-Samples tell where the time goes, registers what the code worked on there: each rule says how many of the looks at a
-function showed it.
+Samples tell where the time goes, and registers what the code worked on there: each rule states how many of the samples
+of a function showed it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINE_BYTES = 64  # of a cache line
 WORKS = 40.0  # instructions for each line that is not in the second cache: with more, the work hides it
 LOCKING = 0.3  # of a place's samples
 _LOCKS = re.compile(r"\b(Mutex|RwLock|mutex|SpinLock|lock)(::\w+)*$", re.IGNORECASE)
-AT_MOST = {"divisor": 0.75, "contended": 0.9, "beside": 0.9}  # of the time: what is left is the work itself
+AT_MOST = {"divisor": 0.75, "contended": 0.9, "beside": 0.9}  # of the time: the rest is the work itself
 _SMALLEST = {32: "1.2e-38", 64: "2.2e-308"}
 _TITLES = {
     "denormal": (

@@ -14,7 +14,7 @@ MIN_SECONDS = 0.1
 MOSTLY = (
     0.5  # of the sort's time, in the program's function that it calls: with less the sort itself is the work
 )
-MAKES = 0.03  # of the sort's time in memory for what is made: comparing what is there needs none
+MAKES = 0.03  # of the sort's time, in allocating memory for keys: comparing existing keys allocates none
 COSTS = 0.2  # of the sort's time in functions that compute a key
 _MAKES = re.compile(
     r"(_int_|__libc_|je_|mi_)?(malloc|calloc|realloc)|operator new(\[\])?|alloc::alloc::alloc|.*__rust_alloc"
@@ -27,7 +27,7 @@ _COMPUTES = re.compile(
 
 
 def keys_made_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a sort most of whose time is in making keys, which it asks for at each comparison."""
+    """Return a sort that spends most of its time on computing keys, again for each comparison."""
     line = _sort_at(document, spot)
     if line is None or not line.callees or spot.seconds < MIN_SECONDS:
         return None

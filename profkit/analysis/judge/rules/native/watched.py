@@ -12,7 +12,7 @@ from profkit.core.types import CodeSpot, Insight, RegisterFact, RunDocument
 
 MIN_SECONDS = 0.1
 MIN_PART = 0.2  # of a place's samples, in what is called
-MAX_CALL_SECONDS, MIN_LOOKUPS = 5e-5, 10.0  # of a processor, for one such call; calls for each file
+MAX_CALL_SECONDS, MIN_LOOKUPS = 5e-5, 10.0  # processor seconds of a call; calls for each file
 NEAR = 3  # lines between an expression's parts
 _FILES = re.compile(
     r"(__GI_)?_*(libc_)?(fstatat|l?stat|statx|newfstatat|x?stat|f?access(at)?|open(at)?)(64)?(_nocancel|_time64)?"
@@ -46,7 +46,7 @@ def _part(spot: CodeSpot, name: str) -> float:
 
 
 def same_argument(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a function of the mathematics library that was watched to be given few different numbers."""
+    """Return a function of the mathematics library whose watched calls had few different arguments."""
     facts = {fact.name: fact for fact in _facts(document, spot, "argument")}
     if not facts:
         return None
@@ -72,7 +72,7 @@ def same_argument(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def same_exponent(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return `pow` whose exponent was watched to be one small number each time."""
+    """Return a call of `pow` whose exponent was the same small number in all watched calls."""
     fact = next(iter(_facts(document, spot, "exponent")), None)
     part = _part(spot, "pow")
     if fact is None or part < MIN_PART:
@@ -90,7 +90,7 @@ def same_exponent(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def same_files(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a place that looks files up by their names, where looks saw the same names again."""
+    """Return a place that looks files up by their names, and was seen to look up the same names again."""
     names = next(
         (fact for sampled in document.sampled for fact in sampled.registers if fact.kind == "names"), None
     )
@@ -100,7 +100,7 @@ def same_files(document: RunDocument, spot: CodeSpot) -> Insight | None:
     natives = [place for place in document.hot_spots if place.kind == "native"]
     if part < MIN_PART or spot is not max(natives, key=lambda place: place.share * _in_files(place)):
         return None
-    # Of many names few looks see the same one twice: as often as their squares are to twice the number of names.
+    # If there are many names, few samples see the same name twice: about samples² / (2 · names) times.
     again = names.of - names.number
     files = max(names.number, names.of**2 / (2 * again)) if again else float("inf")
     if spot.seconds * part < MAX_CALL_SECONDS * MIN_LOOKUPS * files:
