@@ -28,10 +28,10 @@ from profkit.core.formatting import percent_text
 from profkit.core.types import ArrayForm, CodeSpot, Insight, RunDocument, Variable
 
 MIN_ELEMENTS, FEW_ELEMENTS = 1000, 16
-MIN_CALLS = 1000  # calls: what is called less often is not about what a call costs
+MIN_CALLS = 1000  # with fewer calls, the overhead of a call does not matter
 OVERHEAD = 0.3  # of a place's time, in NumPy's own Python code
 SHORT = 100e-6  # seconds of a call for a few numbers
-AGAIN = 8  # executions of a line: what is worked on less often is not worth a copy in order
+AGAIN = 8  # executions of a line: with fewer, a copy in order does not pay
 CACHE_LINE = 64  # bytes, on x86 and most Arm processors; on Apple's 128
 FAR = 4  # times the size of an element: nearer ones still share a cache line
 BEYOND_CACHES = 1 << 15  # elements, each of a cache line: 2 MiB, which is more than a core's own caches hold
@@ -54,7 +54,7 @@ _OF_ALL = frozenset(
         "round",
     )
 )
-# A copy in order is what mends it, and what asks for a shape reads no element.
+# A copy in order is the remedy itself, and a call that asks for a shape reads no element.
 _COPIES = re.compile(r"numpy\.(ascontiguousarray|asfortranarray|array|copy|asarray|require|shape|ndim|size)")
 LARGER = 2  # times as many elements in all singular vectors as in the matrix
 _SCALAR = re.compile(r"numpy\.(float|u?int|bool|complex|datetime|timedelta)\w*")
@@ -78,7 +78,7 @@ def single_items(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
         if item is None or not _SCALAR.fullmatch(item.type) or not _is_large(array):
             continue
         if spot.code is None or not re.search(rf"\b{re.escape(construct.name)}\b", spot.code.text):
-            continue  # the line does something else, for each item
+            continue  # the line does something else for each item
         return say(
             spot,
             "element-wise",
@@ -148,9 +148,9 @@ def few_numbers(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _are_few(spot: CodeSpot, statement: str, sizes: Mapping[str, int]) -> bool:
-    """Return whether all that a statement gives to NumPy are numbers, and arrays and lists of a few elements.
+    """Return whether a statement passes nothing to NumPy but numbers, and arrays and lists of a few elements.
 
-    `sizes` are those of arrays that were looked at in executions of the line.
+    `sizes`: the numbers of elements of arrays that were sampled in executions of the line.
     """
     of_numbers = all(
         map(
@@ -171,7 +171,7 @@ def _are_few(spot: CodeSpot, statement: str, sizes: Mapping[str, int]) -> bool:
         if held is not None and held.type in ("list", "tuple") and not of_numbers:
             return False
         if held is None and (len(path) > 1 or path[0] == "self"):
-            return False  # an attribute or an element of what nobody looked at
+            return False  # an attribute or an element of a value that was not sampled
         if held is not None and not _SCALAR.fullmatch(held.type) and not 0 <= _size(held) <= FEW_ELEMENTS:
             return False
     return True
@@ -189,7 +189,7 @@ def _size(held: Variable) -> int:
 
 
 def distant_elements(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find an array that a line works on again and again, and each of whose elements is in a cache line of its own."""
+    """Find an array that a line works on again and again, with each element in a cache line of its own."""
     found = _distant(document, spot)
     if found is None:
         return None
@@ -202,7 +202,7 @@ def distant_elements(document: RunDocument, spot: CodeSpot) -> Insight | None:
         and also[0] == name
     ]
     if not same or same[0] is not spot:
-        return None  # it is said once, at the line with most time
+        return None  # it is reported once, at the line with most time
     lines = [str(other.where.line) for other in same[1:]]
     also_in = f"; so it is in {'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}" if lines else ""
     shape = ",".join(map(str, form.shape or ()))
@@ -237,13 +237,13 @@ def _distant(document: RunDocument, spot: CodeSpot) -> tuple[str, ArrayForm, int
 
 
 def _item_size(type_: str) -> int:
-    """Return the bytes of an element of "<f4"; 0 of what is no number."""
+    """Return the bytes of an element of a type like "<f4"; 0 if it is not a number."""
     found = re.fullmatch(r"[<>|=]?[biufc](\d{1,2})", type_)
     return int(found[1]) if found is not None else 0
 
 
 def _works_on(statement: str, name: str) -> bool:
-    """Return whether a statement computes with all elements of a name, and does not only choose or hand over some."""
+    """Return whether a statement computes with all elements of a name, and not only selects or passes on some."""
     tree = ast.parse(statement)
     parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
     for node in ast.walk(tree):

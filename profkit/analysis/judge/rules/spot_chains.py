@@ -1,7 +1,7 @@
-"""Insights on what a library does below a place: its functions in the samples there, and how often cProfile saw them.
+"""Insights on what a library does below a place: its functions in the samples there, and cProfile's counts of them.
 
-The chain of calls says which function of the library takes the time, a count how often it ran, looks at its arguments
-whether they were the same. Each finding needs at least two of them.
+The chain of calls tells which function of the library takes the time, a count how often it ran, and samples of its
+arguments whether they were the same. Each finding needs at least two of them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Hotspot, Insight, LineSamples, Profile, RunDocument, SampledTime
 
 CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about
-AGAIN, SPARED = 5, 0.25  # looks at arguments that were seen before, and the share of calls with such
+AGAIN, SPARED = 5, 0.25  # samples of arguments that were seen before; the share of calls with such
 LOOKED_UP = 0.5e-3  # seconds: a look-up by hash or in sorted order takes microseconds
 WAITED, OF_TASKS = 20, 5.0  # calls of asyncio.wait; callbacks for each task that was made
 _LOGGING = ("/logging/__init__.py",)
-_TEXTS_OF = ("__str__", "__repr__", "__format__")  # what a text of an object calls
-DROPPED = 0.1  # of the messages: fewer were written
-SPINS, EACH_SPIN = 10_000, 1e-4  # questions, and seconds for each under cProfile
+_TEXTS_OF = ("__str__", "__repr__", "__format__")  # the methods that make a text of an object
+DROPPED = 0.1  # of the messages: at most this share was written
+SPINS, EACH_SPIN = 10_000, 1e-4  # checks; seconds for each under cProfile
 FOUND_NOTHING = 0.03  # of a loop's time: so much of it where it had found nothing
 ASKING = 0.1  # of the time of the function under cProfile
 TURNING = 0.9  # of a function's processor time is in the lines of its loop that run each time around
@@ -41,17 +41,17 @@ MIN_POWER = 0.1  # of the processor time
 
 @dataclass(frozen=True)
 class _Repeatable:
-    """A function that gives the same for the same arguments: whose calls count, in which files, and what it does."""
+    """A function whose result depends on its arguments alone: which calls count, in which files, and what it does."""
 
     counted: str
     module: str
     says: str
     files: tuple[str, ...]
-    calls: int = MIN_CALLS  # that are worth a word
+    calls: int = MIN_CALLS  # fewer are not worth reporting
     looks: int = LOOKS
     of: str = " from the same text"
-    of_member: bool = False  # of an archive: where the line names one that stays, that is what is said
-    around: str = ""  # what calls it alone, whose share of a place is known where its own is not
+    of_member: bool = False  # of an archive: a line that names an unchanged one has a finding of its own
+    around: str = ""  # its only caller, whose share of a place is known if its own is not
 
 
 _REPEATABLE: Mapping[str, _Repeatable] = {
@@ -78,7 +78,7 @@ _REPEATABLE: Mapping[str, _Repeatable] = {
         of="",
         of_member=True,
     ),
-    # Each call takes long, so that looks see nearly all of them.
+    # Each call takes long, so that nearly all of them are sampled.
     "_fit_transform_one": _Repeatable(
         "_fit_transform_one",
         "sklearn.pipeline",
@@ -96,7 +96,7 @@ _REPEATABLE: Mapping[str, _Repeatable] = {
 
 
 def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a function of the standard library that gets the same arguments again, and is computed anew."""
+    """Return a function of the standard library that gets the same arguments again and computes the result anew."""
     sampled = profile_of(document, "sampled-functions")
     for row in sampled.hotspots if sampled is not None else ():
         kept, looks = _REPEATABLE.get(last_name(row.function)), int(row.counters.get("looks", 0))
@@ -110,13 +110,13 @@ def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
             and sampled is not None
             and any("/sklearn/" in with_slashes(each.file) for each in spot.below)
         ):
-            # Of a place few functions below are kept: all of its time is there, as nothing else calls it.
+            # Only a few functions below a place are kept. All time of this one is there: nothing else calls it.
             below = max(below, min(1.0, (row.total or 0.0) / max(sampled.total * spot.share, 1e-9)))
         counted = counted_function(document, kept.counted, kept.files)
-        # Each look is at another call.
+        # Each sample is of another call.
         calls = max(looks, counted.calls or 0) if counted is not None else looks if kept.of_member else 0
         different = likely_different(row.counters)
-        # At least what was met again in looks at random; likely all calls but one for each argument.
+        # At least the repeats among random samples; likely all calls but one for each argument.
         spared = max(again / looks, 1 - different / max(1, calls))
         if below < CHAIN or calls < kept.calls or spared < SPARED:
             continue
@@ -134,9 +134,10 @@ def same_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def likely_different(counters: Mapping[str, float]) -> int:
-    """Return how many different arguments there are, at least: those that were met, and as many more as chance hides.
+    """Return how many different arguments there are, at least: the sampled ones, and an estimate of the others.
 
-    By the numbers that were met once and twice: Chao, Scand. J. Statist. 11 (1984) 265, without its bias.
+    Estimated from how many were sampled once and how many twice: Chao, Scand. J. Statist. 11 (1984) 265, without
+    its bias.
     """
     once, twice = counters.get("[once]", 0.0), counters.get("[twice]", 0.0)
     return round(counters.get("different", 0.0) + once * (once - 1) / (2 * (twice + 1)))
@@ -177,7 +178,7 @@ _ASYNCIO = ("/asyncio/tasks.py",)
 
 
 def waits_for_all(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find asyncio.wait in a loop over all tasks that are left: each call adds a callback to each, and removes it."""
+    """Find asyncio.wait in a loop over all remaining tasks: each call adds a callback to every task, and removes it."""
     waits = counted_function(document, "wait", _ASYNCIO)
     made = counted_function(document, "create_task", ("/asyncio/base_events.py",))
     added = _calls_of(document, re.compile(r"<method 'add_done_callback' of '_asyncio\.\w+' objects>"))
@@ -227,13 +228,13 @@ def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
         if spot.kind == "calls":
             called = spot.under.name if spot.under is not None else ""
             if called not in (*construct.how.split(), *_TEXTS_OF):
-                continue  # what takes the time is not made for the message
+                continue  # the time is not spent for the message
             level = counted_function(document, "isEnabledFor", _LOGGING)
-            # An edge of little time may be left out: then the function and the loggers' own question have run so often.
+            # Calls that took little time may be missing: then the function and the loggers' own check ran as often.
             calls = calls or min(spot.calls or 0, (level.calls or 0) if level is not None else 0)
             part = max((each.value for each in spot.below if last_name(each.function) == called), default=0.0)
         if calls < MIN_CALLS or written > DROPPED * calls or part < CHAIN:
-            continue  # it is written, or most of it is the question itself
+            continue  # the message is written, or most of the time is the check itself
         return say(
             spot,
             "dropped-messages",
@@ -247,7 +248,7 @@ def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _asking(document: RunDocument, spot: CodeSpot, name: str, edges: list[Hotspot]) -> float:
-    """Return the share (0..1) of a place's time in the logger itself, which finds that nothing is to be written.
+    """Return the share (0..1) of a place's time in the logger itself, which finds that it must not write.
 
     A text in the line has no call of its own: the sampler sees it where the logger is called, and cProfile does not.
     """
@@ -268,7 +269,7 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if not spins or sampled is None or sampled.cpu <= 0 or threads is None:
         return None
     if len([row for row in threads.hotspots if row.own >= BUSY * threads.total]) < 2:
-        return None  # nobody works meanwhile
+        return None  # no other thread works meanwhile
     calls, seconds = _questions(document, spot, spins[0].name)
     here = (spot.where.file, spot.where.function)
     lines = [
@@ -282,7 +283,7 @@ def spinning(document: RunDocument, spot: CodeSpot) -> Insight | None:
     turns = _only_turns(sampled, here) or _mostly_asks(document, spot, calls, seconds, ran)
     if idle is None and spins[0].name and not turns:
         return None
-    # The interpreter runs one thread at a time: what the loop takes, another thread could have.
+    # The interpreter runs one thread at a time: another thread could have the time that the loop takes.
     taken = sum(line.main_cpu + line.other_cpu for line in idle or lines) / sampled.cpu
     places = [
         hot_spot for hot_spot in document.hot_spots if (hot_spot.where.file, hot_spot.where.function) == here
@@ -331,10 +332,10 @@ def _starved(sampled: SampledTime, here: tuple[str | None, str | None]) -> float
 def _idle_lines(
     lines: Sequence[LineSamples], sampled: SampledTime, here: tuple[str | None, str | None]
 ) -> list[LineSamples] | None:
-    """Return the lines of a loop that takes what is there, where it mostly finds nothing: else that would take
+    """Return the lines of a loop that takes what is there, if it mostly finds nothing: else working on it would take
     the time.
 
-    None of any other loop, and where it was not seen where it had found nothing.
+    None for any other loop, and for one that was never sampled after it had found nothing.
     """
     spins = [line for line in lines if line.code is not None and line.code.find("spin")]
     at = {line.line for line in spins}
@@ -352,10 +353,10 @@ def _idle_lines(
 
 
 def _questions(document: RunDocument, spot: CodeSpot, name: str) -> tuple[int, float]:
-    """Return how often the place asked under cProfile, and seconds of it: how often anyone did, where that is unknown.
+    """Return how often the place checked under cProfile, and its seconds; the program's total if that is unknown.
 
-    From Python 3.12 on cProfile takes the calls of all threads for those of one: its callers are mixed up, its counts
-    are not. A loop that does nothing but ask is then the one that asked.
+    From Python 3.12 on, cProfile takes the calls of all threads for those of one: its callers are mixed up, but its
+    counts are right. A loop that does nothing but check is then taken as the caller.
     """
     edges = [edge for edge in calls_from(document, spot) if edge.callee and edge.callee.function == name]
     calls, seconds = sum(edge.calls or 0 for edge in edges), sum(edge.total or edge.own for edge in edges)
@@ -366,7 +367,7 @@ def _questions(document: RunDocument, spot: CodeSpot, name: str) -> tuple[int, f
 
 
 def _mostly_asks(document: RunDocument, spot: CodeSpot, calls: int, seconds: float, ran: float) -> bool:
-    """Return whether the loop turns so fast that it can do nothing else but ask; it `ran` so long in the samples."""
+    """Return whether the loop repeats so fast that it can only check; `ran`: its seconds in the samples."""
     own = counted_function(document, last_name(spot.where.function or ""), (with_slashes(spot.where.file),))
     whole = max((own.total or own.own) if own is not None else 0.0, ran)
     return calls >= SPINS and whole < EACH_SPIN * calls and seconds >= ASKING * whole
@@ -433,7 +434,7 @@ def nested_generators(document: RunDocument, spot: CodeSpot) -> Insight | None:
     lines = [
         hot_spot for hot_spot in document.hot_spots if (hot_spot.where.file, hot_spot.where.function) == here
     ]
-    # A first line has no code.
+    # The first line of a function has no code.
     codes = [hot_spot.code for hot_spot in lines if hot_spot.code is not None]
     again = next((found for code in codes for found in code.find("yields-of-itself")), None)
     if again is None or spot is not max(lines, key=lambda hot_spot: hot_spot.share):

@@ -1,6 +1,6 @@
-"""Insights on sequences that a library turns into one array or tensor by looking at each number of them.
+"""Insights on sequences that a library turns into one array or tensor number by number.
 
-The samples say what the elements of a list are, the source which list a call gets. How many times as long each
+The samples tell what the elements of a list are, and the source which list a call gets. How many times as long each
 conversion takes as the one of whole arrays is in docs/insights.md.
 """
 
@@ -17,7 +17,7 @@ from profkit.analysis.stacks.searches import dotted
 from profkit.core.formatting import percent_text
 from profkit.core.types import CodeSpot, Insight, RunDocument, Variable
 
-ELEMENTS = " [elements]"  # as the look at variables calls it
+ELEMENTS = " [elements]"  # the suffix of the name in sampled variables
 MANY = 2  # numbers of an element: for one number each the call itself may be what costs
 _TORCH = (
     "torch.tensor",
@@ -57,7 +57,7 @@ _NAMES = {"numpy.ndarray": "arrays of NumPy", "numpy.number": "numbers of NumPy"
 
 
 def converted_one_by_one(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find a list of arrays, or of lists, that becomes one tensor, with a look at each number in it."""
+    """Find a list of arrays, or of lists, that becomes one tensor number by number."""
     found = _converted(spot)
     if found is None:
         return None
@@ -70,7 +70,7 @@ def converted_one_by_one(document: RunDocument, spot: CodeSpot) -> Insight | Non
         and also[0].key == conversion.key
     ]
     if not same or same[0] is not spot:
-        return None  # it is said once, at the line with most time
+        return None  # it is reported once, at the line with most time
     lines = [f"line {other.where.line} ({percent_text(100 * other.share)})" for other in same[1:]]
     also_in = f"; the same in {', '.join(lines)}" if lines else ""
     each = f" of {count_text(held.length or 0)} numbers" if (held.length or 0) >= MANY else ""
@@ -111,7 +111,7 @@ def _converted(spot: CodeSpot) -> tuple[_Conversion, str, str, Variable] | None:
 
 
 def _sequences(given: ast.AST) -> Iterator[str]:
-    """Yield the names under which a sequence that is given may have been looked at."""
+    """Yield the names under which an argument that is a sequence may have been sampled."""
     if isinstance(given, ast.Call) and dotted(given.func) in ("list", "tuple") and len(given.args) == 1:
         yield from _sequences(given.args[0])
         return

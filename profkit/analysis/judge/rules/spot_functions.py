@@ -1,6 +1,6 @@
-"""Insights on functions of libraries that cost much more than what they are used for.
+"""Insights on functions of libraries for which there is a much cheaper way.
 
-They are a table; here is how a row of it is proved.
+The functions are in a table (`costly_functions.yaml`); this module checks whether a row of it holds at a place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from profkit.core.formatting import percent_text
 from profkit.core.tables import load_yaml
 from profkit.core.types import CodeLine, CodeSpot, Hotspot, Insight, LineCode, RunDocument
 
-USES = 3  # of what was made: from here on it pays to make it otherwise
+USES = 3  # of a made object: from here on, it pays to make it in another way
 TABLE = Path(__file__).with_name("costly_functions.yaml")
 
 
@@ -57,7 +57,7 @@ class CostlyFunction:
         return not self.functions or any(name in names for name in self.functions)
 
     def fits(self, document: RunDocument, spot: CodeSpot) -> bool:
-        """Return whether the place has what the row asks for beside the time in its functions."""
+        """Return whether the place meets the row's conditions other than the time in its functions."""
         text = spot.code.text if spot.code is not None else ""
         below = [_in_file(frame) for frame in spot.below]
         return (
@@ -76,17 +76,17 @@ class CostlyFunction:
 
 
 def _lacks(spot: CodeSpot, pattern: str) -> bool:
-    """Return whether all of a place's statement is known, and has nothing that matches."""
+    """Return whether the whole statement of a place is known, and nothing in it matches."""
     text, statement = (spot.code.text, spot.code.statement) if spot.code is not None else ("", "")
     is_cut = len(text) >= LONGEST_TEXT or text.count("(") != text.count(")")
     return (bool(statement) or not is_cut) and re.search(pattern, f"{text}\n{statement}") is None
 
 
 def _asks_the_same(spot: CodeSpot, named: str) -> bool:
-    """Return whether the calls of a line whose last names match are the same again, not each about another thing.
+    """Return whether the matching calls of a line have the same arguments each time.
 
-    Where they depend on what the function is given, the loop that calls it gives the same, or the looks at its
-    arguments saw few different ones. A line that calls nothing of that name proves nothing.
+    If they depend on the function's parameters, the loop that calls the function must pass the same values, or few
+    different ones were sampled. A line without a call of that name proves nothing.
     """
     code = spot.code
     called = {last_name(name) for name in called_names(spot)} | (
@@ -235,7 +235,7 @@ def _value(frame: CodeLine) -> float:
 
 
 def _is_rare(document: RunDocument, row: CostlyFunction, spot: CodeSpot, function: CodeLine | None) -> bool:
-    """Return whether a count says that it is done a few times alone."""
+    """Return whether a count proves that it is done only a few times."""
     calls = spot.under.calls if spot.under is not None else None
     if function is not None:
         path = with_slashes(function.file)

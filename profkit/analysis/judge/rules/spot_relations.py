@@ -1,4 +1,4 @@
-"""What a line asks of an object's relations in a database, as the look at variables knows them: Django's managers."""
+"""The relations of an object in a database that a line queries, as sampled variables show them: Django's managers."""
 
 from __future__ import annotations
 

@@ -17,17 +17,18 @@ from profkit.core.types import CodeSpot, Construct, Insight, LineSamples, Place,
 
 OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
-BUSY = 0.1  # of the processor time: a thread with less does not compete
+BUSY = 0.1  # of the processor time: a thread that uses less does not compete
 AT_ONCE = 1.7  # threads that are ready to run, on average
-HANDED_OVER = 0.3  # of the processor time, in queues between processes
+HANDED_OVER = 0.3  # of the processor time, spent in queues between processes
 MIN_WAITED = 0.5  # of a place's time
 MUCH, LARGE = 10e6, 8192  # bytes that are read and written, and at a time: more than results and modules
-MIN_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each processor, so that all end together
-OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
-SEVERAL_HOLDS = 5  # a loop that was held fewer times did so while it began or ended
+MIN_TASKS = 1000  # tasks of a pool
+PIECES = 4  # of tasks, for each processor, so that all workers end together
+OWN_WORK = 0.25  # of the processor time: with more, the pool is useful
+SEVERAL_HOLDS = 5  # an event loop that was held fewer times was only starting or ending
 HELD, LONG_CALL = 0.5, 0.02  # of a place's time, in an event loop; seconds of one call that holds it
 MUCH_SLEEP, SHORT_SLEEP = 0.2, 0.1  # of the time in which compiled code sleeps, and seconds of one sleep
-AHEAD = 1.5  # times the work of the others: a rank that is waited for
+AHEAD = 1.5  # times the work of the other ranks: they wait for a rank with more
 _MACHINERY = re.compile(
     r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py|threading\.py|queue\.py)"
 )
@@ -35,7 +36,7 @@ _POOLS = re.compile(r".*/(multiprocessing/|concurrent/futures/)")
 _GIVES_TASKS = (
     "apply", "apply_async", "map", "map_async", "imap", "imap_unordered", "starmap", "starmap_async", "submit",
 )  # fmt: skip
-_HANDS_OVER = ("next", "submit", "apply_async")  # called once for each task that is no piece of a map
+_HANDS_OVER = ("next", "submit", "apply_async")  # called once for each task that is not a piece of a map
 _BLOCKING = ("sleep", "network", "child", "file", "sync")
 _PROCESSES = frozenset(
     {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "communicate", "wait", "start"}
@@ -44,7 +45,7 @@ _WAITING = re.compile(r"_?wait\w*|join|select|accept|recv\w*|read\w*|sleep")
 
 
 def polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a program that sleeps and looks, again and again; not one that does its work at a pace, until a time."""
+    """Return a program that sleeps and checks again and again; not one that works at a fixed pace, or until a time."""
     code = spot.code
     if _is_compiled(document):
         return _compiled_polling(document, spot)
@@ -67,7 +68,7 @@ def _is_compiled(document: RunDocument) -> bool:
 
 
 def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return the same of machine code, where perf saw many short sleeps and the loop's text does nothing but look."""
+    """Return the same for machine code, if perf saw many short sleeps and the loop's text only checks."""
     under, code = spot.under, spot.code
     if spot.kind != "sleep" or code is None or not code.find("while") or spot.share < MUCH_SLEEP:
         return None
@@ -75,7 +76,7 @@ def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     line = _waiting_line(document, spot)
     if line is None or sum(line.other_waits.values()) >= MIN_WAITED * line.main_wall:
-        return None  # what it asks for waits itself, and is not there any sooner
+        return None  # the awaited thing is waiting itself, and would not be there any sooner
     there = line.awaited[0] if line.awaited else None
     file = f", {there.file.rpartition('/')[2]}:{there.line}," if there is not None and there.file else ""
     meanwhile = f"; {function_name(there.function)}{file} waits for it meanwhile" if there is not None else ""
@@ -96,7 +97,7 @@ def _waiting_line(document: RunDocument, spot: CodeSpot) -> LineSamples | None:
 
 
 def blocked_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a call that waits inside a coroutine, or in what one calls: until it returns, no other task runs."""
+    """Return a call that waits in a coroutine or a function that it calls: until it returns, no other task runs."""
     code = spot.code
     if code is None or spot.kind not in (*_BLOCKING, "input"):
         return None
@@ -119,7 +120,7 @@ def blocked_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
 def _coroutine_above(document: RunDocument, spot: CodeSpot) -> str:
     """Return the coroutine that most of a place's time in the main thread is spent under; empty if there is none.
 
-    Empty as well where no other coroutine was seen, and none was ready to run: then nobody waits for the loop.
+    Also empty if no other coroutine was seen, and none was ready to run: then nothing waits for the loop.
     """
     sampled = next((samples for samples in document.sampled if not samples.native), None)
     if sampled is None:
@@ -193,15 +194,15 @@ def held_event_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find waits for one thing after the other, while nothing else is under way."""
+    """Find waits for one thing after the other while no other task is running."""
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     function = spot.where.function
     taken, times = _lock_use(document)
     if spot.kind == "await" and times >= SEVERAL and (_locks_around(spot) or taken >= CONTENDED * times):
-        # Of several tasks one holds the lock: they are under way at the same time already.
+        # One of several tasks holds the lock, so they already run at the same time.
         return _held_lock(document, spot)
     if spot.kind == "await" and any("lock" in construct.name.lower() for construct in _locks_around(spot)):
-        return None  # nobody has counted yet whether others wait for it
+        return None  # it has not been counted yet whether others wait for it
     if spot.kind == "await":
         return say(
             spot,
@@ -212,7 +213,7 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
             "the event loop has nothing else to run meanwhile",
             change=words("sequential-waits.await", "host"),
         )
-    # A compiled server waits for what others send: nothing tells it from a client.
+    # A compiled server waits for requests: it cannot be distinguished from a client.
     if spot.kind == "network" and calls >= SEVERAL and spot.threads <= 1 and not _is_compiled(document):
         return say(
             spot,
@@ -224,7 +225,7 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return None
 
 
-CONTENDED = 1.5  # resumptions of acquire for each release: without a wait it is one
+CONTENDED = 1.5  # resumptions of acquire for each release; without a wait it is 1
 
 
 def _locks_around(spot: CodeSpot) -> tuple[Construct, ...]:
@@ -286,7 +287,7 @@ def repeated_sync(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def process_per_item(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find a process that is started for each item, and waited for."""
+    """Find a process that is started, and waited for, for each item."""
     names = called_names(spot)
     starts = next((name for name in names if name.rpartition(".")[2] in _PROCESSES), None)
     sampled = next((samples for samples in document.sampled if not samples.native), None)
@@ -348,7 +349,7 @@ def interpreter_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if spot.kind != "python" or spot.threads < 2 or split is None:
         return None
     if split.threads is None or split.threads > ONE_AT_A_TIME or is_disturbed(document):
-        return None  # with the processors of others, threads wait for those
+        return None  # if other programs take the processors, threads wait for these
     ready = _computing_threads(document)
     if ready < AT_ONCE:
         return None
@@ -396,7 +397,7 @@ def _computing_threads(document: RunDocument) -> float:
 
 
 def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a pool that spends its time on handing over work."""
+    """Return a pool that spends its time on passing work to its workers."""
     functions = next(
         (
             profile
@@ -447,7 +448,7 @@ def small_tasks(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _stands_still(document: RunDocument, spot: CodeSpot) -> float:
-    """Return the share (0..1) of a place's time in which it would compute and does not: another thread has the lock."""
+    """Return the share (0..1) of a place's time in which it is ready to compute, but another thread has the lock."""
     sampled = next((samples for samples in document.sampled if not samples.native), None)
     here = [
         line
@@ -520,7 +521,7 @@ WAITS = (
 
 
 def rank_behind(document: RunDocument) -> Iterator[Insight]:
-    """Find ranks of one program of which one works while the others wait for it."""
+    """Find ranks of a program of which one works while the others wait for it."""
     sampled = next((samples for samples in document.sampled if not samples.native), None)
     ranks = sorted({rank for line in sampled.lines for rank in line.ranks}) if sampled is not None else []
     if sampled is None or len(ranks) < 2:
