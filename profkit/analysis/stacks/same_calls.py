@@ -363,8 +363,12 @@ def _written(facts: FileFacts) -> set[str]:
         for part in ast.walk(node)
         if not isinstance(part, (*LOOPS, *COMPREHENSIONS))
     }
-    for node, owners in owned_nodes(facts.tree):
+    owned = owned_nodes(facts.tree)
+    singly = _run_once(owned)
+    for node, owners in owned:
         if not isinstance(node, ast.Call) or (id(node) in once and not owners):
+            continue
+        if owners and singly.issuperset(owners) and id(node) not in _looped(owned):
             continue
         if _path_read(node, facts) is None and not _is_of_paths(node, facts):
             found |= {
