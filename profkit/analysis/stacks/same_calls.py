@@ -364,12 +364,12 @@ def _written(facts: FileFacts) -> set[str]:
         if not isinstance(part, (*LOOPS, *COMPREHENSIONS))
     }
     owned = owned_nodes(facts.tree)
-    singly = _run_once(owned)
+    looped, single = _in_loops(facts.tree), _run_once(owned, facts.tree)
     for node, owners in owned:
         if not isinstance(node, ast.Call) or (id(node) in once and not owners):
             continue
-        if owners and singly.issuperset(owners) and id(node) not in _looped(owned):
-            continue
+        if owners and single.issuperset(owners) and id(node) not in looped:
+            continue  # it is written once, whenever that is: in between it stays
         if _path_read(node, facts) is None and not _is_of_paths(node, facts):
             found |= {
                 ast.unparse(argument) for argument in (*node.args, *(each.value for each in node.keywords))
@@ -377,6 +377,35 @@ def _written(facts: FileFacts) -> set[str]:
         if isinstance(node.func, ast.Attribute) and node.func.attr in (*_WRITES_OF_PATH, "open"):
             found |= {ast.unparse(node.func.value)} if _path_read(node, facts) is None else set()
     return found
+
+
+def _in_loops(tree: ast.AST) -> set[int]:
+    """Return the identities of all nodes within loops and comprehensions."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
+    return {id(part) for loop in loops for part in ast.walk(loop) if part is not loop}
+
+
+def _run_once(owned: Sequence[tuple[ast.AST, tuple[str, ...]]], tree: ast.AST) -> set[str]:
+    """Return the functions that are named once in the file, by a call outside of loops that itself runs once."""
+    looped = _in_loops(tree)
+    called = {id(node.func): node for node, _ in owned if isinstance(node, ast.Call)}
+    uses: dict[str, list[tuple[ast.AST, tuple[str, ...]]]] = {}
+    for node, owners in owned:
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        uses.setdefault(name, []).append((node, owners))
+    defined = [node.name for node, _ in owned if isinstance(node, FUNCTIONS)]
+    single = {
+        name
+        for name in defined
+        if defined.count(name) == 1
+        and len(uses.get(name, ())) == 1
+        and id(uses[name][0][0]) in called
+        and id(uses[name][0][0]) not in looped
+    }
+    last: set[str] = set()
+    while single != last:  # a function that another one calls runs once where that does
+        last, single = single, {name for name in single if set(uses[name][0][1]) <= single}
+    return single
 
 
 def _is_of_paths(call: ast.Call, facts: FileFacts) -> bool:

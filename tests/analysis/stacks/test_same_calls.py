@@ -210,3 +210,32 @@ def test_a_call_that_is_given_all_that_its_loop_joins_is_told(
 ) -> None:
     text = f"import torch\nfor _ in range(n):\n    note = pick(model({given}))  # here\n    {grows}\n"
     assert found(text, "# here", "given-grown") == said
+
+
+TARIFF = """import json
+def write_tariff(path, rng):
+    with open(path, "w") as handle:
+        json.dump(make(rng), handle)
+def load_tariff(path):
+    with open(path) as handle:
+        return json.load(handle)  # here
+def main():
+    {writes}
+    for parcel in parcels:
+        check(parcel, load_tariff(PATH))
+main()
+{again}
+"""
+
+
+@pytest.mark.parametrize(
+    ("writes", "again", "said"),
+    [
+        ("write_tariff(PATH, 1)", "", True),
+        ("write_tariff(PATH, 1)", "main()", False),
+        ("write_tariff(PATH, 1)", "run(write_tariff)", False),
+        ("for n in range(3): write_tariff(PATH, n)", "", False),
+    ],
+)
+def test_a_file_that_the_program_writes_once_stays_afterwards(writes: str, again: str, said: bool) -> None:
+    assert bool(found(TARIFF.format(writes=writes, again=again), "# here", "reads-again")) == said
