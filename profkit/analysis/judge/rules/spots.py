@@ -31,6 +31,8 @@ REPEATED = 0.5  # different arguments, as a share of their samples: below, argum
 EXPLAINED = 0.4  # of the time of a place without a finding: the share that comes from a line with one
 
 Find: TypeAlias = Callable[[RunDocument, CodeSpot], "Insight | None"]
+# Kinds of waits in which a call does not return.
+BLOCKING = ("sleep", "network", "child", "file", "sync")
 
 
 def count_text(number: int, word: str = "") -> str:
@@ -298,3 +300,8 @@ def _without_smaller(
         and (insight.rule, insight.where.file, insight.where.line)
         != (outer.rule, outer.where.file, outer.where.line)
     ]
+
+
+def is_compiled(document: RunDocument) -> bool:
+    """Return whether the places are those of machine code."""
+    return bool(document.sampled) and all(sampled.native for sampled in document.sampled)
