@@ -267,3 +267,74 @@ def test_an_array_that_stays_the_same_is_to_be_copied_once(text: str) -> None:
 )
 def test_a_batch_that_differs_in_each_step_is_not_to_be_copied_once(found: Insight) -> None:
     assert found.title == "Pin the host memory, and move less data to the device"
+
+
+# ------------------------------------------------------------ what autograd joins, and what a loop calls
+
+CAT = "void at::native::<unnamed>::CatArrayBatchedCopy<at::native::<unnamed>::OpaqueType<2>, 4>(T1 *)"
+
+
+@pytest.mark.parametrize(
+    ("operation", "backward_of", "told"),
+    [
+        ("aten::cat [48,16,512,64], [48,16,512,64]", None, True),
+        ("aten::cat [48,16,512,64], [48,16,512,64]", "aten::unbind [3,48,16,512,64]", False),
+        ("aten::copy_ [48,512,3,16,64], [48,512,3,16,64]", "aten::view [48,512,3072]", True),
+    ],
+)
+def test_gradients_that_autograd_joins_are_nobodys_array_to_write_into(
+    operation: str, backward_of: str | None, told: bool
+) -> None:
+    """A training step on an H200 whose attention takes its queries, keys and values from one tensor."""
+    lines = (GpuLine("/app/lm.py", 21, "forward", launches=320),)
+    joined = KernelTime(
+        Kernel(CAT, (1024, 3, 1), (128, 1, 1)), 320, 0.25, operation=operation, operation_launches=320, operations=1,
+        file="/app/lm.py", line=21, function="forward", lines=lines, backward_of=backward_of,
+    )  # fmt: skip
+    product = KernelTime(Kernel("nvjet_sm90_hsh", (132, 1, 1), (128, 1, 1)), 320, 1.5)
+    trace = GpuTrace(
+        "nsys",
+        (product, joined),
+        span=1.8,
+        busy=1.75,
+        launches=640,
+        repeats=40,
+        lines=lines,
+        line_span=1.8,
+        lines_of=1.8,
+    )
+    found = {one.rule for one in find_insights(gpu_documents.report(trace=trace))}
+    assert ("device-copies" in found) is told
+
+
+BANDS = "/app/radar_bands.py"
+
+
+def launching(loop: float) -> Insight:
+    """The trace of radar_bands on an H200, of CuPy: a loop calls `process`, and a sum stands behind it."""
+    kernel = KernelTime(Kernel("cupy_multiply__x", (64, 1, 1), (128, 1, 1)), 33_600, 0.11)
+    trace = GpuTrace("nsys", (kernel,), span=0.65, busy=0.11, launches=33_600, repeats=160, starved=0.87)
+    call = CodeLine("main", BANDS, 79, loop)
+    sums = "level = sum(float(d.power.mean()) for d in dwells)"
+    text = "spectrum = cp.fft.fft2(dwell.echo * dwell.taper)"
+    seen = (
+        LineSamples("process", BANDS, 53, 0.39, 0.39, callers=(call,), within=(call,), code=LineCode(text)),
+        LineSamples("main", BANDS, 83, 0.04, 0.04, code=LineCode(sums, 83)),
+    )
+    outer = (LineSamples("main", BANDS, 79, loop, loop, code=LineCode("process(dwell, gain)", 78)),)
+    spots = tuple(
+        CodeSpot(line.main_wall, line.main_wall, "library", Place(function=line.function, file=BANDS, line=line.line),
+                 code=line.code)
+        for line in seen
+    )  # fmt: skip
+    document = gpu_documents.report(trace=trace, sampled=(SampledTime(1.5, 1.5, lines=seen, outer=outer),))
+    (found,) = (
+        one for one in find_insights(replace(document, hot_spots=spots)) if one.rule == "late-launches"
+    )
+    return found
+
+
+def test_a_place_in_a_function_that_the_loop_of_the_steps_calls_is_in_that_loop() -> None:
+    assert launching(0.7).where.line == 53
+    # A loop that is too short for the steps; and a line behind them, which is in a loop of its own.
+    assert launching(0.1).where.line is None

@@ -320,8 +320,7 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:
         return
-    # What autograd copies follows from the forward line: `cat` joins the gradients of what `chunk` has parted.
-    by_kernels = [kernel for kernel in trace.kernels if is_copy(kernel) and kernel.backward_of is None]
+    by_kernels = [kernel for kernel in trace.kernels if is_copy(kernel) and not _joins_gradients(kernel)]
     by_driver = [transfer for transfer in trace.transfers if transfer.kind == "device to device"]
     share = run.share_of(by_kernels)
     share += min(trace.copying or 0.0, sum(transfer.seconds for transfer in by_driver)) / trace.span
@@ -351,6 +350,13 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     title, change = _advice(run, f"{text_at(run, place)} {largest.operation if largest is not None else ''}")
     evidence += f": each reads and writes all of its data{of_line}"
     yield Insight("device-copies", title, evidence, change, place, gain)
+
+
+def _joins_gradients(kernel: KernelTime) -> bool:
+    """Return whether autograd joins the gradients of what the program split: it has no array to write them into."""
+    return kernel.backward_of is not None and (kernel.operation or "").startswith(
+        ("aten::cat ", "aten::stack ")
+    )
 
 
 def _advice(run: RunEvidence, text: str) -> tuple[str, str]:

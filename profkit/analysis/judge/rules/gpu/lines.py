@@ -15,6 +15,7 @@ from profkit.analysis.evidence import (
     idle_share,
     kernels_at,
     launching_lines,
+    looping_call,
     text_at,
     unit_utilization,
 )
@@ -64,16 +65,22 @@ def looping_place(run: RunEvidence) -> Place:
     A line that waits for all that PyTorch launched is not the one that launched it.
     """
     spot = repeated_spot(run) if run.trace is not None and not run.trace.lines else None
+    if spot is not None and run.trace is not None and spot.seconds < OF_HOST * (run.trace.span or 0.0):
+        return Place()
     waits = spot is not None and spot.code is not None and _READS.search(spot.code.text) is not None
     return spot.where if spot is not None and not (waits and run.framework == "torch") else Place()
 
 
 def repeated_spot(run: RunEvidence) -> CodeSpot | None:
-    """Return the place with most of the host's time that is in a loop, or in a function that calls torch repeatedly."""
+    """Return the place with most of the host's time that is in a loop, or in a function that calls torch repeatedly.
+
+    Where no calls of torch were recorded also one in a function that a loop calls.
+    """
     lines = run.trace.lines if run.trace is not None else ()
     calling = {(line.file, line.function) for line in lines if line.calls >= MIN_WAITS}
     for hot_spot in run.document.hot_spots:
         repeated = (hot_spot.where.file, hot_spot.where.function) in calling
+        repeated = repeated or (not lines and _is_called_in_steps(run, hot_spot.where))
         if (
             hot_spot.kind != "import"
             and hot_spot.code is not None
@@ -81,6 +88,25 @@ def repeated_spot(run: RunEvidence) -> CodeSpot | None:
         ):
             return hot_spot
     return None
+
+
+OF_HOST = 0.1  # of the time of the steps: a place with less is not where the host launches all that they need
+OF_STEPS = 0.5  # of the time of the steps: a loop that was seen for less is another one
+
+
+def _is_called_in_steps(run: RunEvidence, where: Place) -> bool:
+    """Return whether a line in a loop leads to a place, and most of the time of the steps may be in that loop."""
+    call, span = looping_call(run, where), run.trace.span if run.trace is not None else None
+    if call == where or not span:
+        return False
+    seen = (
+        line.main_wall
+        for sampled in run.document.sampled
+        if not sampled.native
+        for line in (*sampled.outer, *sampled.lines)
+        if (line.file, line.line) == (call.file, call.line)
+    )
+    return max(seen, default=0.0) >= OF_STEPS * span
 
 
 def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
