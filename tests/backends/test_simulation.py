@@ -318,8 +318,8 @@ print('end')"""
 def test_a_part_of_a_program_says_when_it_began_and_the_plan_allows_for_its_end(tmp_path):
     plan = planned(tmp_path, PYTHON, 3.0, imports=0.2)
     directive = plan.steps[0].directive
-    assert directive.longest == 4.0
-    assert plan.cost * 3.0 == pytest.approx(directive.delay + 4.0 + 0.6)
+    assert directive.longest == 3.0
+    assert plan.cost * 3.0 == pytest.approx(directive.delay + 3.0 + 0.6)
     context = recorded(tmp_path, 2, 3)
     found = {r.metric: r for r in read_simulation(context, plan, 5.0).readings if r.scope.kind == "run"}
     assert spoken(found["dram.bytes"].reason).endswith("beginning 6 s after its start (under valgrind)")

@@ -67,9 +67,9 @@ PRODUCT_COST = 1600.0
 # at the latest: it starts slower under valgrind, then runs at least three times slower. Never before its imports end.
 BEFORE_EACH, IMPORT_FACTOR = 1.5, 10.0
 LATEST, WINDOW, MIN_WINDOW = 25.0, 5.0, 3.0
-# Wall seconds of a window after which the program ends by itself, where the user gives no budget: some 120 million
+# Wall seconds of a window after which the program ends by itself, where the user gives no budget: some 90 million
 # instructions. And those in which callgrind writes its report.
-ENOUGH, WRITING = 4.0, 0.6
+ENOUGH, WRITING = MIN_WINDOW, 0.6
 EXTENDED = 2.0  # times as long as without other programs it may take beside them
 FINISH = 20.0  # to write the report once the time is over, on a busy machine too
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
@@ -110,11 +110,13 @@ class Simulation(Pass):
             fix = "mark what counts with profkit.region, or --depth full"
             return self.skip(reason, fix, simulated=True)
         steps = tuple(self._step(state, name, inner, first, last, delay, address) for name, last in levels)
+        # What ends by itself has to come to its end; any other window may be cut.
+        needed = MIN_WINDOW if self._enough is None else self._enough + WRITING
         cost = COST
         if state.marked and state.plain_seconds is not None:
             cost = _marked_seconds(state, state.plain_seconds) / state.plain_seconds
         if state.plain_seconds is not None and limit is not None:
-            seconds = limit if delay is None or self._enough is None else delay + self._enough + WRITING
+            seconds = limit if delay is None or self._enough is None else delay + needed
             cost = min(cost, (1.0 if state.marked else _busy(state)) * seconds / state.plain_seconds)
         shapes = [_shape(cache) for cache in (first, second, third) if cache]
         return self.planned(
@@ -122,7 +124,7 @@ class Simulation(Pass):
             counters=COUNTERS,
             cost=cost,
             limit=limit,
-            least=MIN_SECONDS if address is not None else delay + MIN_WINDOW if delay is not None else None,
+            least=MIN_SECONDS if address is not None else delay + needed if delay is not None else None,
             parallel=True,
             simulated=True,
             notes=(*shapes, *changed_geometries(inner, first, *(level for _, level in levels))),
