@@ -91,6 +91,17 @@ def test_a_simulation_has_its_time_and_a_long_python_program_a_window_past_its_i
     assert plan.cost * seconds <= limit + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("awake", "delay"), [(1.0, 1.5 + 1.5 * 2.4), (0.0, 1.5 + 0.5 * 2.4), (0.5, 1.5 + 2.4)]
+)
+def test_the_window_of_a_program_that_sleeps_begins_before_its_end(tmp_path, awake, delay):
+    """A program that polls by the clock had ended before its window: while it sleeps valgrind makes it no slower."""
+    workload = Workload(PYTHON, str(tmp_path), "work", python=sys.executable)
+    context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
+    (plan,) = Simulation(context, WORKS).plan(PlanState(False, plain_seconds=2.4, main_share=awake))
+    assert plan.steps[0].directive.delay == pytest.approx(delay)
+
+
 def test_a_busy_machine_makes_a_window_no_later_and_its_limit_is_extended(tmp_path):
     workload = Workload(PYTHON, str(tmp_path), "work", python=sys.executable)
     context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)

@@ -65,7 +65,8 @@ START_FACTOR, START_UP = 12.0, 3.0
 PRODUCT_COST = 1600.0
 # An unmarked Python program that is too long is simulated from its hottest line on, and by the clock from this point on
 # at the latest: it starts slower under valgrind, then runs at least three times slower. Never before its imports end.
-BEFORE_EACH, IMPORT_FACTOR = 1.5, 10.0
+# While it sleeps it is not slowed down: in the middle of one that only sleeps, half its time has gone.
+BEFORE_EACH, BEFORE_ASLEEP, IMPORT_FACTOR = 1.5, 0.5, 10.0
 LATEST, WINDOW, MIN_WINDOW = 25.0, 5.0, 3.0
 # Wall seconds of a window after which the program ends by itself, where the user gives no budget: some 90 million
 # instructions. And those in which callgrind writes its report.
@@ -146,7 +147,9 @@ class Simulation(Pass):
         limit = min(SECONDS, MIN_SECONDS + SECONDS_EACH * plain)
         if COST * plain <= limit or self.context.workload.python is None:
             return limit, None
-        delay = min(START_SECONDS + BEFORE_EACH * plain, SECONDS - WINDOW)
+        awake = state.main_share
+        before = BEFORE_EACH * awake + BEFORE_ASLEEP * (1.0 - awake)
+        delay = min(START_SECONDS + before * plain, SECONDS - WINDOW)
         delay = max(delay, START_SECONDS + IMPORT_FACTOR * (state.import_seconds or 0.0))
         return max(limit, delay + WINDOW), delay
 
