@@ -253,7 +253,7 @@ class PythonPass(Pass):
         return self.planned((step,), cost=cost + plain_runs(self.fixed, state))
 
 
-# Of Python code under cProfile, as a multiple of a plain run: 1.5 to 5 (docs/measurements.md). Its window ends most of
+# Of Python code under cProfile, as a multiple of a plain run: 1 to 4.8 (docs/measurements.md). Its window ends most of
 # them before.
 CALLS_COST = 2.0
 

@@ -102,7 +102,7 @@ def test_further_samples_of_a_short_program_are_planned_without_the_seconds_of_a
 @pytest.mark.parametrize(
     ("state", "cost"),
     [
-        # Its window of 1.5 normal runs and 0.5 s ends it, and it is read: of 47 programs, those that Python slows down
+        # Its window of 1.5 normal runs and 0.5 s ends it, and it is read: of 58 programs, those that it slows down
         # took 1.5 to 5 times as long when they went on after it.
         (PlanState(False, plain_seconds=4.0), 1.5 + 0.5 / 4 + 0.1),
         (PlanState(False, plain_seconds=4.0, python_share=0.1), 1.2),  # NumPy: 0.9 to 1.25 were taken
