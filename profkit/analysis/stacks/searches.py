@@ -172,6 +172,17 @@ def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
     same = [str(n) for n, argument in enumerate(node.args) if around.loops and around.stays(dotted(argument))]
     if name and same:
         yield Construct("gives", name, " ".join(same))
+    # A method gives the same for as long as its object is the same one, where nothing binds the attribute anew.
+    own = [
+        str(n)
+        for n, argument in enumerate(node.args)
+        if not around.loops
+        and (held := dotted(argument)).startswith("self.")
+        and held.removeprefix("self.") not in {name.rpartition(".")[2] for name in around.replaced}
+        and around.stays(held)
+    ]
+    if name and own:
+        yield Construct("gives-own", name, " ".join(own))
     if name:
         yield from _varies(name, node, around)
 

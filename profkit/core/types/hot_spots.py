@@ -50,6 +50,7 @@ ConstructKind = Literal[
     "aggregates",  # sum, min or max (`how`) of all elements of `name`, which stays, and of nothing that an item changes
     "asks",  # a loop asks `how`, an object that stays, for its attribute `name`, or calls it
     "gives",  # a loop calls `name` with arguments that stay the same, at the places `how`: "0 2"
+    "gives-own",  # the same of a method outside of loops: what its object keeps from its constructor on
     "varies",  # a call of `name`, or a look-up ("[]"), depends on the item of a loop around it (`how` "item"), or on
     # what the function is given ("given")
     "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x); `how` "rest 7": name = name[n:] in line 7

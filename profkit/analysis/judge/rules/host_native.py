@@ -194,6 +194,9 @@ def _share_of(pattern: re.Pattern[str], spot: CodeSpot) -> float:
 
 
 _TRANSFERS = re.compile(r"(__GI_)?_*(libc_)?p?(read|write)(v|64)?|_*(libc_)?(recv|send)(from|to|msg)?")
+_CLOSES = re.compile(
+    r"(std::)?basic_(filebuf|[io]?fstream)::(close|~\w+)|_*fclose\w*|_IO_(new_)?file_close_it"
+)
 TRANSFERS_A_SECOND, SMALL = 20_000, 1024  # and bytes of each
 
 
@@ -205,6 +208,8 @@ def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
     if split.io_calls < TRANSFERS_A_SECOND * max(split.wall, 0.1) or each > SMALL:
         return None
+    if _share_of(_CLOSES, spot) >= COSTLY:
+        return None  # a file that is closed each time has to be written then
     return say(
         spot,
         "small-transfers",

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.rules.host_native import small_transfers
 from profkit.analysis.judge.rules.native.loops import column_walk
 from profkit.core.types import (
     RUN,
+    Beneath,
     CodeLine,
     CodeSpot,
     Construct,
@@ -290,3 +292,20 @@ def test_a_walk_down_columns_by_its_text_is_told_where_its_loads_miss_two_caches
             "the loop over y moves src's index by a row, the outer one over x by one element"
             in found.evidence
         )
+
+
+@pytest.mark.parametrize(
+    ("below", "said"), [("std::basic_filebuf::close", False), ("std::ostream::flush", True)]
+)
+def test_a_file_that_is_closed_each_time_is_not_told_to_write_larger_blocks(below: str, said: bool) -> None:
+    split = TimeSplit(2.0, cpu=2.0, threads=1.0, read=0.0, written=20e6, io_calls=700_000)
+    spot = CodeSpot(
+        0.3,
+        0.6,
+        "native",
+        AT,
+        Beneath("__GI___libc_write", "libc.so.6"),
+        below=(CodeLine(below, None, None, 0.9),),
+    )
+    found = small_transfers(replace(documents.empty(), time_split=split), spot)
+    assert (found is not None) == said

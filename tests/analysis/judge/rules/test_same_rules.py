@@ -8,15 +8,17 @@ import pytest
 
 from profkit.analysis.judge.rules.work.growth import regrown_input
 from profkit.analysis.judge.rules.work.passes import masks_by_name
-from profkit.analysis.judge.rules.work.same import member_again
+from profkit.analysis.judge.rules.work.same import member_again, read_again
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
     Beneath,
     CodeLine,
     CodeSpot,
+    Hotspot,
     Insight,
     LineCount,
     Place,
+    Profile,
     SampledLoop,
     SampledTime,
     Variable,
@@ -180,3 +182,34 @@ def test_a_model_that_gets_a_growing_sequence_is_told_where_its_iterations_grow(
         assert found.title == "The model gets all of tune again in each iteration, although one item is new"
         assert found.gain is not None
         assert found.gain.at_most == pytest.approx(0.8 * (1 - 2 / 9))
+
+
+OFFICE = """import json
+def load_tariff(path):
+    return json.load(open(path))
+class Office:
+    def __init__(self, path):
+        self.path = path
+    def assess(self, parcel):
+        return load_tariff(self.path)[parcel]
+    def move(self):
+        {moves}
+"""
+
+
+@pytest.mark.parametrize(
+    ("moves", "offices", "said"),
+    [("pass", 1, True), ("pass", 1200, False), ("self.path = other()", 1, False), ("pass", None, False)],
+)
+def test_a_file_that_a_method_of_few_objects_reads_is_the_same(
+    moves: str, offices: int | None, said: bool
+) -> None:
+    text = OFFICE.format(moves=moves)
+    place = Place(function="load_tariff", file=WORK, line=3)
+    spot = CodeSpot(
+        0.75, 2.0, "library", place, Beneath("load", "standard library", calls=1200), line_code(text, 3),
+        calls=1200, caller_code=line_code(text, 8),
+    )  # fmt: skip
+    made = (Hotspot("__init__", 0.01, 0.01, offices, WORK, 5),) if offices else ()
+    document = replace(documents.empty(), profiles=(Profile("", "s", 2.0, made, "own-time"),))
+    assert (read_again(document, spot) is not None) == said

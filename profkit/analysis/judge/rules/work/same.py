@@ -28,10 +28,10 @@ THIN = 0.1  # of the matrix' elements: solving for more columns takes as long as
 _FORMS = ("inv", "pinv", "cholesky", "qr", "eig", "eigh", "det", "expm", "lu_factor", "splu", "factorized")
 
 
-def read_again(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+def read_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a file that is read again for each item although it stays the same."""
     for construct in spot.code.find("reads-again") if spot.code is not None else ():
-        times = _times(spot, construct)
+        times = _times(spot, construct) or _times_of_one_object(document, spot, construct)
         if times < SEVERAL or spot.seconds < READING * times or spot.kind == "sleep":
             continue
         least = "at least " if spot.partial else ""
@@ -234,6 +234,26 @@ def _times(spot: CodeSpot, construct: Construct) -> int:
     called = {last_name(name) for name in called_names(spot)}
     below = (under.calls or 0) if under is not None and last_name(under.name) in called else 0
     return max(spot.executions or 0, below, 0 if looped else spot.calls or 0)
+
+
+FEWER_OBJECTS = 10  # calls for each object that was made
+
+
+def _times_of_one_object(document: RunDocument, spot: CodeSpot, construct: Construct) -> int:
+    """Return how often a method's call did the same work with what its object keeps; 0 where there are many objects."""
+    places = {word for word in construct.how.split() if word.isdigit()}
+    own = spot.caller_code.find("gives-own") if spot.caller_code is not None else ()
+    function = last_name(spot.where.function or "")
+    if not places or not any(call.name == function and places <= set(call.how.split()) for call in own):
+        return 0
+    profile = profile_of(document, "own-time")
+    made = [
+        row.calls or 0
+        for row in (profile.hotspots if profile is not None else ())
+        if row.function == "__init__" and row.file == spot.where.file
+    ]
+    times = spot.calls or 0
+    return times if made and times >= FEWER_OBJECTS * max(made) else 0
 
 
 def _takes_it(spot: CodeSpot, function: str) -> bool:
