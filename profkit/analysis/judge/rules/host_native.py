@@ -1,4 +1,4 @@
-"""Machine code: patterns at its places, by what their samples are in below the program's own line, and its threads."""
+"""Machine code: patterns of its places, by the functions that samples saw below the program's lines, and threads."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import CodeSpot, Gain, Hotspot, Insight, LineSamples, RunDocument
 
 COMPARED = 0.25  # of the samples
-WALKED = 0.5  # of a place's time: it goes from one node to the next, and looks for no key
+WALKED = 0.5  # of a place's time: it walks from node to node without a search for a key
 LOCKED, NOTABLE = 0.25, 0.1  # of the samples
-MIN_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
+MIN_COUNTED = 2e6  # instructions: with fewer, first reads of a cache would be taken for misses
 PART_COSTS = 0.4  # of the cycles of a simulated part
 _PART, _EVENTS = "simulated-hot-place", ("Ir", "Dr", "DLmr", "Bc", "Bcm")
 _PART_SAYS = {
@@ -34,7 +34,7 @@ _ALLOCATES = re.compile(
     r"|operator (new|delete).*|unlink_chunk.*|sysmalloc|cfree.*|tcache_\w+|_?_?(sbrk|brk)"
 )
 _TREE = re.compile(r".*(_Rb_tree|BTreeMap|btree::).*")
-# What goes from node to node, copies a tree or frees it compares no keys.
+# Functions that walk from node to node, copy a tree or free it compare no keys.
 _WALKS = re.compile(
     r".*_Rb_tree_(in|de)crement.*|.*_Rb_tree_(const_)?iterator.*|.*__tree_(next|prev|(const_)?iterator)\w*.*"
     r"|.*_Rb_tree<?.*::(_M_erase|_M_copy|clear|r?begin|r?end)\b.*|.*btree::(navigate|append|mem)::.*"
@@ -44,12 +44,12 @@ _WALKS = re.compile(
 _COMPARES = re.compile(r"(__)?(mem|str|strn|strcase|wmem|b)cmp.*|.*basic_string.*compare.*")
 _COPIES = re.compile(r"(__)?(mem(cpy|move)|wmemcpy)\w*")
 _SIZES = re.compile(r"(__)?(strlen|wcslen)\w*")
-_ENDS = re.compile(r"(__)?rawmemchr\w*")  # glibc's sscanf looks for the end of its text with it
+_ENDS = re.compile(r"(__)?rawmemchr\w*")  # glibc's sscanf searches the end of its text with it
 _CLEARS = re.compile(r"(__)?(memset|bzero)\w*")
 
 
 def allocation(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find small pieces of memory that are taken and given back one by one."""
+    """Find small pieces of memory that are allocated and freed one by one."""
     lines = [sample for sampled in document.sampled if sampled.native for sample in sampled.lines]
     at = (spot.where.file, spot.where.line, spot.where.function)
     line = next((sample for sample in lines if (sample.file, sample.line, sample.function) == at), None)
@@ -64,7 +64,7 @@ def allocation(document: RunDocument, spot: CodeSpot) -> Insight | None:
         if (hot_spot.where.file, hot_spot.where.function) == here
     )
     if part < ALLOCATING or any(known):
-        return None  # little, or what allocates is known
+        return None  # it is little, or the caller has a finding of its own
     public = spot.under.public if spot.under is not None else None
     return say(
         spot,
@@ -76,7 +76,7 @@ def allocation(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
-# What a stream of C++ does, and what is done where one is made: its locale is looked up, with a cast for each facet.
+# Functions of a stream of C++, and of its construction: its locale is looked up, with a cast for each facet.
 _STREAMS = re.compile(
     r"std::(__cxx11::)?(basic_(i|o|io)?(stringstream|stringbuf|stream|ios)\b|basic_streambuf|[io]?stream::|locale|has_facet"
     r"|use_facet|num_(put|get)|ios_base|__ostream_insert|ctype|__use_cache).*|__dynamic_cast|__cxxabiv1::.*do_dyncast"
@@ -84,16 +84,16 @@ _STREAMS = re.compile(
 _MADE = re.compile(
     r"std::(has_facet.*|locale::(~?locale|operator=)|ios_base::(~?ios_base|_M_init)|basic_ios<.*::init)"
 )
-STREAMING, MAKING = 0.2, 0.01  # of a line's, and of all samples
+STREAMING, MAKING = 0.2, 0.01  # of a line's samples; of all samples
 
 
 def streams_made(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Find streams of C++ that are made again and again, to format a few numbers."""
+    """Find streams of C++ that are constructed again and again to format a few numbers."""
     functions = profile_of(document, "functions")
     if functions is None or spot.kind != "native" or functions.total <= 0:
         return None
     made = sum(row.own for row in functions.hotspots if _MADE.fullmatch(row.function)) / functions.total
-    if made < MAKING:  # one stream that much is written to looks up its locale once
+    if made < MAKING:  # a single stream looks up its locale once, however much is written to it
         return None
     here = (spot.where.file, spot.where.function)
     sampled = [line for each in document.sampled if each.native for line in each.lines]
@@ -122,7 +122,7 @@ def _streams(line: LineSamples) -> bool:
 
 
 def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a tree whose keys are compared one after the other on the way down."""
+    """Return a tree in which a lookup compares keys at every level."""
     functions = next(
         (profile for profile in document.profiles if profile.kind == "functions" and profile.total > 0), None
     )
@@ -151,11 +151,11 @@ def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _looks_up(function: str) -> bool:
-    """Return whether a function of a tree looks for a key in it."""
+    """Return whether a function of a tree searches for a key."""
     return _TREE.fullmatch(function) is not None and _WALKS.fullmatch(function) is None
 
 
-# What is called below a line, and what that says of the line.
+# Functions that are called below a line, and what they tell about the line.
 _CALLED = (
     (_COPIES, "copies", "Memory is copied here", ""),
     (
@@ -169,17 +169,17 @@ _CALLED = (
 )
 
 
-# Seconds of copying or clearing: at some 10 GB/s less may be what a program holds, moved once.
+# Seconds of copying or clearing. At some 10 GB/s, in less time a program may have moved its data only once.
 MOVED_ONCE = 0.3
-COSTLY = 0.5  # of a function whose lines are not known: most of it
+COSTLY = 0.5  # of the time of a function whose lines are not known
 
 
 def known_callee(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a line that calls what copies memory, or what counts the characters of a string."""
+    """Return a line that calls a function which copies memory, or counts the characters of a string."""
     name = spot.under.name if spot.under is not None else ""
     for pattern, key, title, how in _CALLED:
         if key in ("copies", "clearing") and costly_row(spot) is not None:
-            continue  # what copies is known
+            continue  # the copying function has a finding of its own
         if spot.where.file is None and _share_of(pattern, spot) < COSTLY:
             continue
         if pattern.fullmatch(name) and (key not in ("copies", "clearing") or spot.seconds >= MOVED_ONCE):
@@ -221,10 +221,10 @@ def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return what most of the time of a place goes to, by the counts of a part of the program that began there.
+    """Return what takes most of the time of a place, by the counts of a simulated part of the program that began there.
 
-    Nobody knows how often all of the program did it: instructions, misses and mispredictions are held against each
-    other, each with what it costs.
+    The counts of the whole program are not known, so instructions, misses and mispredictions are compared with each
+    other, each multiplied by its cost.
     """
     lines = profile_of(document, "counted-lines")
     part = any(reading.reason is not None and reading.reason.code == _PART for reading in document.readings)
@@ -233,7 +233,7 @@ def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
     name = spot.where.file.rpartition("/")[2]
     here = [row for row in lines.hotspots if (row.file or "").rpartition("/")[2] == name]
     counts = {event: sum(row.counters.get(event, 0.0) for row in here) for event in _EVENTS}
-    # How a loop moves its address is the same in all of the run; what else a small part shows may not be.
+    # The stride of a loop is the same in the whole run; other properties of a small part may not be.
     strided = is_strided(document, counts["DLmr"])
     if counts["Ir"] < MIN_COUNTED or (is_little_simulated(document) and not strided):
         return None
@@ -245,7 +245,9 @@ def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if kind == "work" or share < PART_COSTS:
         return None
     if kind == "branches" and not _is_near(spot, lines.hotspots, "Bcm"):
-        return None  # within the library's heap or tree, where data decides by its nature, or elsewhere
+        return (
+            None  # in the library's heap or tree, where branches depend on the data by nature, or elsewhere
+        )
     if kind == "branches":
         rule, of, text = "mispredicted-branches", "Bc", "branches are mispredicted"
     elif follows:
@@ -257,7 +259,7 @@ def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
             "loads miss all caches, and each brings 64 bytes for one value",
         )
     if kind == "memory" and line.get(event, 0.0) < EACH_MISSES * line.get("Dr", 0.0) and not follows:
-        return None  # memory is walked in order
+        return None  # memory is read in order
     columns = rule == "strided-access" and strided
     if not columns and is_little_simulated(document):
         return None
@@ -274,7 +276,7 @@ def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
-NEAR = 3  # lines: a branch, and what it skips
+NEAR = 3  # lines: a branch, and the lines that it skips
 
 
 def _is_near(spot: CodeSpot, lines: Sequence[Hotspot], event: str) -> bool:
@@ -286,7 +288,7 @@ def _is_near(spot: CodeSpot, lines: Sequence[Hotspot], event: str) -> bool:
     return same and abs(most.line - spot.where.line) <= NEAR
 
 
-CHAIN = 4.0  # nodes looked at in one lookup; with a hash that spreads its keys it is one to two
+CHAIN = 4.0  # nodes that a lookup reads; with a hash that spreads its keys, one or two
 _CLUSTER = 12  # lines of hashtable.h from the load of a bucket to the end of the walk through it
 MIN_LOOKUPS = 10_000
 
@@ -306,7 +308,7 @@ def hash_chains(document: RunDocument, spot: CodeSpot) -> Insight | None:
         for row in lines.hotspots
         if (row.file or "").endswith("/bits/hashtable.h") and row.counters.get("Dr")
     ]
-    # At each node the walk asks whether it is the key, and whether the bucket ends: what branches less is no walk.
+    # At each node, the walk tests whether it has the key, and whether the bucket ends: fewer branches are no walk.
     walks = (row for row in table if row[1].get("Bc", 0.0) >= row[1]["Dr"])
     walked = max(walks, key=lambda row: row[1]["Dr"], default=None)
     if walked is None:
@@ -326,11 +328,11 @@ def hash_chains(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 _FROM_THE_START = re.compile(r"(advance_by|nth)")
 _OF_TEXT = re.compile(r".*\bstr::iter::Char(s|Indices)\b.*(advance_by|nth).*")
-LONG_WALK = 50.0  # instructions of a call: the character that is asked for is not among the first
+LONG_WALK = 50.0  # instructions of a call: the wanted character is not among the first
 
 
 def walk_from_the_start(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a text of Rust whose nth character is asked for: it is decoded from its start each time."""
+    """Return a text of Rust that is read by character number: it is decoded from its start each time."""
     name = function_name(spot.under.name) if spot.under is not None else ""
     if not _FROM_THE_START.fullmatch(name):
         return None
@@ -369,7 +371,7 @@ def _locking_lines(document: RunDocument) -> list[LineSamples]:
 
 
 def _is_of_one_thread(document: RunDocument) -> bool:
-    """Return whether one thread alone was seen to take locks: others then do not wait for it, nor it for them."""
+    """Return whether only one thread was seen to take locks: then it and the others do not wait for each other."""
     lines = _locking_lines(document)
     return (
         bool(lines)
@@ -395,7 +397,7 @@ def polled_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def native_locks(run: RunEvidence) -> Iterator[Insight]:
-    """Find compiled threads that spend their time on taking and giving up locks."""
+    """Find compiled threads that spend their time on taking and releasing locks."""
     sampled, split = run.profile("functions"), run.document.time_split
     if sampled is None or split is None or (split.thread_count or 1) < 2 or run.document.workload.python:
         return
@@ -424,5 +426,5 @@ PATTERNS: tuple[Find, ...] = (
     known_callee,
     polled_lock,
 )
-# What holds for a function whose lines are not known.
+# Patterns of a function whose lines are not known.
 OF_FUNCTIONS: tuple[Find, ...] = (small_transfers, streams_made, known_callee)

@@ -22,7 +22,7 @@ def exceptions(document: RunDocument, spot: CodeSpot) -> Insight | None:
     is_below = here[0].function != spot.where.function
     calls = _counted_calls(document, here[0]) if is_below else spot.calls
     count = rate * (calls or here[0].calls or 0)
-    # A program that waits for a free processor takes longer, and its exceptions do not.
+    # A program that waits for a free processor takes longer, but its exceptions do not.
     split = document.time_split
     running = split.cpu / split.wall if split is not None and split.cpu and split.wall > 0 else 1.0
     share = spot.share * min(1.0, count * EACH_RAISE / max(spot.seconds * min(1.0, running), 1e-9))
@@ -43,7 +43,7 @@ def exceptions(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _raises_at(document: RunDocument, spot: CodeSpot) -> list[Hotspot]:
-    """Return what the function of a place raised, or else one that it calls and whose time is seen there.
+    """Return the exceptions that the function of a place raised, or else a function that it calls there.
 
     A short function has few samples of its own: they are at the line that calls it, by way of `map` or `sorted`, too.
     """

@@ -1,7 +1,7 @@
-"""Insights on what a loop does once for each item, and could do once for all: queries, messages, rows, predictions.
+"""Insights on work that a loop does for each item, and could do once for all: queries, messages, rows, predictions.
 
-The chain of sampled calls leads from the line in the loop to what is done, and a count says how often. Each finding
-needs both.
+The chain of sampled calls leads from the line in the loop to the work, and a count tells how often it is done. Each
+finding needs both.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PART_OF_CALLS = 4  # where the pass that counts calls gave up early: so much few
 SHORT = 20e-3  # seconds of a prediction: a longer one is work, and no overhead
 SMALL_MESSAGES = 512  # bytes
 MAX_LAYERS = 8  # functions of the program between a loop and a place
-TIMES_AS_LARGE, BEYOND_CACHES = 4, 8e6  # than what an array is made of; bytes
+TIMES_AS_LARGE, BEYOND_CACHES = 4, 8e6  # times the size of the arrays that an array is made of; bytes
 TRANSFERS_OF_A_MESSAGE = 4  # a length and a body each way, at least, in each of two processes
 
 
@@ -54,8 +54,8 @@ TRANSFERS_OF_A_MESSAGE = 4  # a length and a body each way, at least, in each of
 class _Query:
     """A function of a library for objects in a database that sends a statement.
 
-    `of_relation`: it runs for nothing but a look at an attribute, so that its calls are the proof. Else each look must
-    be seen to send one. `kinds`: the end of the name of what was looked at -> the words on what to change.
+    `of_relation`: it runs only when an attribute is read, so that its calls are the proof. Else each lookup must be
+    seen to send a statement. `kinds`: the end of the name of the attribute -> the words on what to change.
     """
 
     function: str
@@ -82,13 +82,13 @@ _QUERIES = (
 _DEFERRED = ("/django/db/models/base.py", "/django/db/models/query_utils.py")
 _AGGREGATES = frozenset(
     {"aggregate", "count", "exists"}
-)  # of Django: a number, which no prefetched object answers
+)  # of Django: a number, which prefetched objects cannot answer
 
 
 def is_in_loop(document: RunDocument, spot: CodeSpot) -> bool:
-    """Return whether the line of a place is in a loop, or one that leads to it through functions of the program alone.
+    """Return whether the line of a place is in a loop, or a line is that leads to it through the program's functions.
 
-    Behind a library's own frame stands what calls the program anew: a request, an event.
+    Callers beyond a frame of a library do not count: they call the program for each request or event.
     """
     codes = (spot.code, spot.caller_code)
     if any(code is not None and code.loop is not None for code in codes):
@@ -106,7 +106,7 @@ def is_in_loop(document: RunDocument, spot: CodeSpot) -> bool:
 
 
 def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return an object of a database that sends a query when it is looked at, for each item of a loop."""
+    """Return an object of a database that sends a query when it is read, for each item of a loop."""
     if spot.code is not None and spot.code.find("paged"):
         return None  # a query for each page of a table
     for query in _QUERIES if is_in_loop(document, spot) else ():
@@ -148,9 +148,9 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return None
 
 
-# Seconds: with an index, finding a row takes about 20 µs in the process and 200 by way of an ORM.
+# Seconds: with an index, finding a row takes about 20 µs in the process, and 200 µs through an ORM.
 LONG_STATEMENT = 0.3e-3
-# Conditions for which a database does not use the index of a column: by its text, and not by its value.
+# Conditions for which a database cannot use the index of a column, since they test its text and not its value.
 _UNINDEXED = re.compile(
     r"__(iexact|icontains|contains|iendswith|endswith|iregex|regex)(?=\s*=)|\.(ilike|contains|endswith|regexp_match)\("
     r"|\bfunc\.(lower|upper)\(|\bLIKE\s+['\"]%"
@@ -176,7 +176,7 @@ def _at_least(spot: CodeSpot, number: int) -> str:
 
 
 def _lookup_count(document: RunDocument, spot: CodeSpot) -> int:
-    """Return how often the line calls the library: as the place has it, else by what its function calls longest."""
+    """Return how often the line calls the library: by the place's count, else by the longest call of its function."""
     if spot.under is not None and spot.under.calls:
         return spot.under.calls
     edges = [
@@ -212,7 +212,7 @@ def message_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
     text = (
         f"{_PROXY[0]} of its proxy sent {_at_least(spot, sent)} messages, and waited for the answer to each"
     )
-    if sent < MIN_CALLS:  # they may be those of workers, whose calls nobody counts
+    if sent < MIN_CALLS:  # these may be messages of workers, whose calls are not counted
         if (
             split is None
             or not split.io_calls
@@ -317,12 +317,12 @@ _PREDICTS = frozenset(
 
 
 def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a model that is given a batch of one for each item, where no item needs the result of another."""
+    """Return a model that gets a batch of a single item in each iteration, if no item needs the result of another."""
     under = spot.under
     least = MIN_CALLS // PART_OF_CALLS if spot.partial else MIN_CALLS
     if spot.code is None or under is None or (under.calls or 0) < least:
         return None
-    # Where the batch is made in a function, a loop has to call that with its items.
+    # If the batch is made in a function, a loop must call that function with its items.
     items = spot.caller_code.find("of-item") if spot.caller_code is not None else ()
     calling = {last_name(construct.name) for construct in items}
     called = {
@@ -392,7 +392,7 @@ class _PairArray:
 
 
 def all_pairs(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return an array of all pairs of two others that is larger than any cache, and summed up at once."""
+    """Return an array of all pairs of two others that is larger than any cache, and is reduced at once."""
     here = (spot.where.file, spot.where.function)
     lines = [
         (hot_spot, operations)
@@ -440,7 +440,7 @@ def all_pairs(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 
 def _operations_at(document: RunDocument, spot: CodeSpot) -> tuple[NumpyOperation, ...]:
-    """Return what a line asks of NumPy, by the largest shapes that were seen."""
+    """Return the operations of NumPy in a line, by the largest shapes that were sampled."""
     counted = count_of(document, spot.where.file, spot.where.line)
     if counted is None or spot.code is None or not spot.code.statement or counted.executions < SEVERAL:
         return ()
@@ -471,11 +471,11 @@ def _shape(tensor: Tensor) -> str:
     return f"[{','.join(map(str, tensor.shape))}]"
 
 
-INTEGERS = "numpy.ndarray of integers"  # as the look at variables calls it
+INTEGERS = "numpy.ndarray of integers"  # the name of the type in sampled variables
 
 
 def integer_product(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a product of matrices of integers: BLAS multiplies floating-point numbers alone."""
+    """Return a product of matrices of integers: BLAS multiplies only floating-point numbers."""
     held = spot.variables
     for construct in spot.code.find("product") if spot.code is not None else ():
         names = [name for name in (construct.name, construct.how) if name]

@@ -1,4 +1,4 @@
-"""Insights on what a line works on: the lists, texts, arrays and patterns that are seen there."""
+"""Insights on the values that a line works on: the lists, texts, arrays and patterns that are seen there."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from profkit.core.types import CodeSpot, Construct, Insight, LineSamples, RunDoc
 
 LONG = 100  # elements of a list that is searched
 LONG_TEXT = 10_000  # characters of a text that is searched
-# Seconds, at most, to compare an element: what took more was compared more often. The second one is for comparisons in
-# which nothing is called.
+# Seconds to compare an element, at most: if it took longer, there were more comparisons. The second number is for
+# comparisons that call nothing.
 EACH_ELEMENT, EACH_PLAIN = 2e-6, 0.5e-6
 WORTH_KEEPING, A_SAMPLE = (
     2e-6,
     2.5e-3,
 )  # seconds of a call: a dict takes a tenth of it; two samples see two calls
 ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
-COPIED = 1000  # elements of what is copied to add one
+COPIED = 1000  # elements that are copied to add one
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
 _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque", "collections.OrderedDict")
 _TREES = ("xml.", "lxml.", "bs4.")
 # A pattern that only trims: one class of characters at the end of the text, or at its beginning and its end.
 _TRIMS = re.compile(r"(?:\^(?:X)[+*]\|)?(?:X)[+*](?:\$|\\Z)".replace("X", r"\[(?:[^]\\]|\\.)+\]|\\[sS]| "))
-# Seconds that taking one element may cost: what takes longer for each execution of a line is something else.
+# Seconds that reading one element may take: if an execution of a line takes longer, the line does something else.
 _AN_ELEMENT = {"numpy": 5e-6, "torch": 50e-6, "pandas": 500e-6, "polars": 500e-6}
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
-# Functions that give the same for the same text, and their cost is worth keeping what they gave.
+# Functions with the same result for the same text, which cost so much that keeping the results pays.
 _KEEPABLE = re.compile(
     r"json\.(loads|dumps)|re\.compile|yaml\.\w*load\w*|pickle\.loads|ast\.parse|tomllib\.loads|zlib\.\w+|hashlib\.\w+"
     r"|xml\.\w+\.\w+\.(fromstring|parse)|datetime\.datetime\.strptime|copy\.deepcopy"
@@ -58,14 +58,14 @@ _TEXTS = (
     (re.compile(r"\{\*\*[\w.]+, \w"), "copied-dict", "A whole dict is copied to change a part of it"),
 )
 _COPIED_BY_SLICES = ("bytes", "str", "bytearray", "list", "tuple")
-OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
+OBJECTS = "numpy.ndarray of objects"  # the name of the type in sampled variables
 _COSTS = re.compile(
     r"slow|performance|inefficien|fragmented|cartesian product|recompil|overhead|expensive", re.IGNORECASE
 )
 
 
 def own_warning(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return what a library itself says of the line, in its own words: of what costs time alone."""
+    """Return a warning of a library about the speed of the line, in its own words."""
     for warning in document.warnings:
         same_file = PurePath(document.workload.folder, warning.file) == PurePath(
             document.workload.folder, spot.where.file or ""
@@ -100,7 +100,7 @@ def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:
     return None
 
 
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # functions of their own before Python 3.12
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # were functions before Python 3.12
 
 
 def _comprehension_runs(document: RunDocument, spot: CodeSpot) -> int:
@@ -118,7 +118,7 @@ def _comprehension_runs(document: RunDocument, spot: CodeSpot) -> int:
 
 
 def _is_gone_through(spot: CodeSpot, construct: Construct, held: Variable, runs: int) -> bool:
-    """Return whether a search looks at one element after the other, at many of them, and does so often.
+    """Return whether a search reads one element after the other, many of them, and does so often.
 
     `runs`: how often a comprehension of the line was counted.
     """
@@ -166,7 +166,7 @@ def stays_in_calls(
 
 
 def _searched(spot: CodeSpot, construct: Construct, held: Variable) -> Insight:
-    """Return what is searched element by element, and what finds it at once."""
+    """Return the collection that is searched element by element, and the type that would find the element at once."""
     size = f" of {count_text(held.length)}" if held.length and held.length > 0 else ""
     at_front = construct.how in ("pop", "insert")
     what = "moves all elements behind it" if at_front else "lookup scans the list from the start"
@@ -205,7 +205,7 @@ def _searched(spot: CodeSpot, construct: Construct, held: Variable) -> Insight:
 
 
 def _copied_rest(spot: CodeSpot, cut: Construct, held: Variable) -> Insight:
-    """Return what is read from its front and made anew of its rest each time."""
+    """Return a value that is read from its front and replaced by a copy of its rest each time."""
     return say(
         spot,
         "linear-search",
@@ -233,7 +233,7 @@ def made_for_search(document: RunDocument, spot: CodeSpot) -> Insight | None:  #
 
 
 def repeated_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a list that stays, and is sorted again with each change."""
+    """Return a list that is kept sorted by sorting it again after each change."""
     for construct in spot.code.find("sorts") if spot.code is not None else ():
         held = spot.variables.get(construct.name)
         known = held is not None and held.type in ("list", "dict", "set", "collections.deque")
@@ -284,7 +284,7 @@ def object_array(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
 
 
 def known_text(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
+    """Return a line whose text proves that each call works on a whole slice or a whole dict."""
     if spot.code is None or (spot.calls or 0) < MIN_CALLS:
         return None
     found = next((entry for entry in _TEXTS if entry[0].search(spot.code.text)), None)
@@ -314,18 +314,18 @@ def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
 
 
 def growing_copy(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
-    """Return a text or an array that is copied to add to it."""
+    """Return a text or an array that is copied each time that something is added."""
     for construct in spot.code.find("grow") if spot.code is not None else ():
         held = spot.variables.get(construct.name)
         if construct.how == "sum":
             if held is not None and held.type in ("list", "tuple") and (held.length or 0) >= LONG:
                 return _summed_lists(spot, construct.name, held)
             continue
-        # a literal in the sum proves its type, the share what it costs
+        # a literal in the sum proves its type, and the share its cost
         if held is None and construct.how in ("text", "texts"):
             held = Variable("str", COPIED)
         if held is None or (held.type == "str" and "." not in construct.name and construct.how != "texts"):
-            continue  # CPython adds to a text in place where a local name alone holds it
+            continue  # CPython appends to a text in place if only a local name refers to it
         array = held.type.startswith(_ARRAYS) and construct.how not in ("+", "+=")
         copied = ("str", "bytes", "tuple") if construct.how == "+=" else ("str", "bytes", "tuple", "list")
         if not array and (held.type not in copied or (held.length or 0) < COPIED):
@@ -432,7 +432,7 @@ def repeated_work(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
     each = spot.seconds / spot.calls if spot.calls else 0.0
     long = (
         (10 if spot.partial else 1) * WORTH_KEEPING <= each <= A_SAMPLE
-    )  # of a longer call many looks would be one
+    )  # many samples may be of one longer call
     if code.find("pure") and spot.arguments is not None and few and (spot.calls or 0) >= MIN_CALLS and long:
         return say(
             spot,
@@ -467,7 +467,7 @@ _FIXED = ("str", "bytes", "tuple", "int", "float", "re.Pattern")
 
 
 def _may_change(spot: CodeSpot, function: str) -> bool:
-    """Return whether what a line gives to a function may hold something else each time, under the same name."""
+    """Return whether an argument that a line passes may have another value each time, under the same name."""
     text = spot.code.text if spot.code is not None else ""
     named = [
         held for name, held in spot.variables.items() if re.search(rf"(?<![\w.]){re.escape(name)}\b", text)
