@@ -41,7 +41,7 @@ from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
 from profkit.analysis.stacks.searches import LOOPS as _LOOPS
 from profkit.analysis.stacks.searches import dotted as _dotted
 from profkit.analysis.stacks.searches import names_in as _names_in
-from profkit.analysis.stacks.searches import owned_nodes, replaced_in, searches_at
+from profkit.analysis.stacks.searches import owned_nodes, replaced_in, searches_at, tested_before
 from profkit.analysis.stacks.single_items import single_arguments_at, single_items_at
 from profkit.analysis.stacks.work_again import work_again_at
 from profkit.core.types import Construct, InnerCode, LineCode
@@ -225,6 +225,8 @@ class _Source:
         for search in searches_at(line, around, list(self._statement(line)), self.replaced):
             if search.kind != "asks" or search.name in names:
                 yield search
+        loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
+        yield from tested_before(line, function, loops, list(self._statement(line)))
         yield from work_again_at(around, list(self._statement(line)), self.name_of)
         yield from same_calls_at(around, list(self._statement(line)), self.facts)
         yield from same_members_at(around, list(self._statement(line)), self.facts)

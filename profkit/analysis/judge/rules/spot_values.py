@@ -29,6 +29,7 @@ LONG_TEXT = 10_000  # characters of a text that is searched
 # Seconds to compare an element, at most: if it took longer, there were more comparisons. The second number is for
 # comparisons that call nothing.
 EACH_ELEMENT, EACH_PLAIN = 2e-6, 0.5e-6
+ADDING = 2e-6  # seconds, at most, that a call of append or add takes, with all that is around it
 WORTH_KEEPING, A_SAMPLE = (
     2e-6,
     2.5e-3,
@@ -97,6 +98,22 @@ def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:
                 return _copied_rest(spot, construct, held)
         elif _is_gone_through(spot, construct, held, _comprehension_runs(document, spot)):
             return _searched(spot, construct, held)
+    return _searched_before(spot)
+
+
+def _searched_before(spot: CodeSpot) -> Insight | None:
+    """Return a list that was searched before a line at which the samples were taken, and that cannot take so long.
+
+    The line only adds to something; the test before it, once for each call, has the time for some of the list.
+    """
+    each = spot.seconds / spot.calls if spot.calls and spot.kind == "python" else 0.0
+    for construct in spot.code.find("tested-before") if spot.code is not None else ():
+        held = spot.variables.get(construct.name)
+        if held is None or held.type not in ("list", "tuple", "collections.deque"):
+            continue
+        if (spot.calls or 0) >= MIN_CALLS and ADDING < each <= EACH_PLAIN * (held.length or 0):
+            found = _searched(spot, replace(construct, kind="contains", how=""), held)
+            return replace(found, where=replace(spot.where, line=int(construct.how)))
     return None
 
 

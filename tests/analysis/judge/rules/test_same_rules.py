@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from profkit.analysis.judge.rules.spot_values import linear_search
 from profkit.analysis.judge.rules.work.growth import regrown_input
 from profkit.analysis.judge.rules.work.passes import masks_by_name
 from profkit.analysis.judge.rules.work.same import member_again, read_again
@@ -213,3 +214,35 @@ def test_a_file_that_a_method_of_few_objects_reads_is_the_same(
     made = (Hotspot("__init__", 0.01, 0.01, offices, WORK, 5),) if offices else ()
     document = replace(documents.empty(), profiles=(Profile("", "s", 2.0, made, "own-time"),))
     assert (read_again(document, spot) is not None) == said
+
+
+OFFER = """class Frontier:
+    def offer(self, url, depth):
+        if url in self.known:
+            return False
+        self.known.append(url)
+        {last}
+        return True
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "kind", "seconds", "said"),
+    [
+        ("self.queue.append((url, depth))", "list", 0.7, True),
+        ("self.queue.append((url, depth))", "set", 0.7, False),
+        ("self.queue.append((url, depth))", "list", 0.03, False),  # as long as it takes to append
+        ("self.queue.append(parse(url))", "list", 0.7, False),  # this may take the time
+    ],
+)
+def test_a_search_is_told_where_the_samples_were_taken_at_an_append_behind_it(
+    last: str, kind: str, seconds: float, said: bool
+) -> None:
+    place = Place(function="Frontier.offer", file=WORK, line=6)
+    spot = CodeSpot(
+        0.3, seconds, "python", place, code=line_code(OFFER.format(last=last), 6), calls=34_000,
+        variables={"self.known": Variable(kind, 9_000)},
+    )  # fmt: skip
+    found = linear_search(documents.empty(), spot)
+    assert (found is not None) == said
+    assert found is None or (found.rule, found.where.line) == ("linear-search", 3)
