@@ -45,7 +45,7 @@ ConstructKind = Literal[
     "column-walk",  # compiled code: the index of `name` moves by a row in an inner loop; `how`: what both loops count
     "given-grown",  # calls `name` with all of `how`, which the loop around makes longer each time
     "kept-mask",  # `name` is compared with an item into a mask, or indexed by it; `how`: the line of the mask, the item
-    "tested-before",  # the function looks for a value in `name` in line `how`; this line behind it only adds to something
+    "tested-before",  # a test in line `how` looks for a value in `name`; this line behind it only adds to something
     "compares-all",  # all elements of `name`, an array that stays, with the item; `how`: "equal", or "nearest"
     "window",  # takes `how` of a slice of `name` that moves with the loop
     "aggregates",  # sum, min or max (`how`) of all elements of `name`, which stays, and of nothing that an item changes
