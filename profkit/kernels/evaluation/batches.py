@@ -30,13 +30,13 @@ from profkit.kernels.evaluation.worker.worker import TimedBatch, Worker, copy_st
 from profkit.runtime.passes.processor import MAX_WAITING_SHARE
 
 EMPTY_BATCHES = 7
-MIN_GATED_SECONDS = 6e-4  # of a batch: beside it what a process may pretend is within the floor
+MIN_LATCHED_SECONDS = 6e-4  # of a batch: beside it what a process may pretend is within the floor
 # The least that is lost to another program; waking a processor takes 0.1 ms, and is its own.
 SLICE_SECONDS = 1e-3
 
 
 class Unlaunched(Exception):
-    """A batch could not wait at the gate: it has run, and nothing is known of its time."""
+    """A batch could not wait at the latch: it has run, and nothing is known of its time."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ def calls_in_batch(estimate: float, call_bytes: int, limits: BatchLimits) -> int
     return max(1, min(limits.calls, by_time, limits.bytes // max(1, call_bytes)))
 
 
-def fit_gate(candidate: Worker, baseline: Worker, call: FreshCall, count: int) -> int:
-    """Return how many calls of both can wait at the gate: at most `count`, 0 where not even a single call can.
+def fit_latch(candidate: Worker, baseline: Worker, call: FreshCall, count: int) -> int:
+    """Return how many calls of both can wait at the latch: at most `count`, 0 where not even a single call can.
 
-    A device queues some 1,000 launches, and a kernel that waits for the device never returns behind the gate. A
+    A device queues some 1,000 launches, and a kernel that waits for the device never returns behind the latch. A
     batch that is over at once cannot be measured: 0, too.
 
     Raises KernelError and WorkerEnded of the candidate, and BaselineFailed.
@@ -90,14 +90,14 @@ def fit_gate(candidate: Worker, baseline: Worker, call: FreshCall, count: int) -
                     return 0
                 count = max(1, count // 4)
         of_a_call = of_a_call or seconds / count
-    return count if of_a_call * count >= MIN_GATED_SECONDS else 0
+    return count if of_a_call * count >= MIN_LATCHED_SECONDS else 0
 
 
 class PairedBatches:
     """Both workers with the arguments of `count` calls, which are laid out anew for each round of pairs.
 
-    On a device the arguments of all calls are written at once, not call by call. `gated`: the calls are launched
-    before their arguments are written, and the device's time alone is measured (see `fit_gate`).
+    On a device the arguments of all calls are written at once, not call by call. `latched`: the calls are launched
+    before their arguments are written, and the device's time alone is measured (see `fit_latch`).
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class PairedBatches:
         count: int,
         cleanup: ExitStack,
         *,
-        gated: bool,
+        latched: bool,
     ) -> None:
-        self._call, self._count, self._gated = call, count, gated
+        self._call, self._count, self._latched = call, count, latched
         self._candidate, self._baseline, self._both = candidate, baseline, (baseline, candidate)
         self.launching: dict[Worker, list[float]] = {
             baseline: [],
@@ -123,7 +123,7 @@ class PairedBatches:
         self._chosen = 0  # the call of the last pair that may be verified
         self._kept: list[Tensor] = []  # its arguments, as they were before it
         self._addresses: Sequence[int] = ()
-        self._launched: dict[Worker, Sequence[int]] = {}  # addresses of what waits at the gate
+        self._launched: dict[Worker, Sequence[int]] = {}  # addresses of what waits at the latch
         self._staged: Tensor | None = None  # the arguments of all calls, until they are due
         self._staged_slots: Sequence[Sequence[Tensor]] = ()
         self._order: Sequence[int] = ()  # of calls in memory, the same for both
@@ -154,7 +154,7 @@ class PairedBatches:
         """Make the memory where arguments wait until they are due, laid out as in both processes."""
         region, slots = self._baseline.region, self._slots[self._baseline]
         assert region is not None
-        if not self._gated:
+        if not self._latched:
             return
         if self._staged is None:
             self._staged = torch.empty_like(region)
@@ -188,11 +188,11 @@ class PairedBatches:
         try:
             return self._time_pair(number, written, run)
         except Exception:
-            self._open_gates()
+            self._open_latches()
             raise
 
     def _time_pair(self, number: int, written: Sequence[Worker], run: Sequence[Worker]) -> Pair:
-        """Return the pair; where it raises, calls may still wait at a gate."""
+        """Return the pair; where it raises, calls may still wait at a latch."""
         self._chosen = self._secret.randrange(self._count)
         self._write(written, run)
         # Both processes run as one user: a kernel may lower the priority of the baseline.
@@ -210,14 +210,14 @@ class PairedBatches:
         return Pair(number, times[self._baseline], times[self._candidate], waited)
 
     def _write(self, written: Sequence[Worker], run: Sequence[Worker]) -> None:
-        """Write new values for both in the order `written`, or where they wait until the gate opens."""
-        if self._gated:
+        """Write new values for both in the order `written`, or where they wait until the latch opens."""
+        if self._latched:
             self._launch(run)
             staged = self._staged
             assert staged is not None
             self._call.fresh.write_rows(staged, self._call.recipe)
             copy_storages(self._staged_slots[self._chosen], self._kept)
-        elif self._candidate.memory.gate is not None:
+        elif self._candidate.memory.latch is not None:
             first, second = (each.region for each in written)
             assert first is not None
             assert second is not None
@@ -231,12 +231,12 @@ class PairedBatches:
         """Time the batch of one worker."""
         outputs = self._count * self._call.outputs
         with self._blame(worker):
-            if self._gated:
-                return self._time_gated(worker, self._launched.pop(worker))
+            if self._latched:
+                return self._time_latched(worker, self._launched.pop(worker))
             return worker.time(outputs)
 
     def _launch(self, run: Sequence[Worker]) -> None:
-        """Let both launch their calls behind the gate. Raises Unlaunched."""
+        """Let both launch their calls behind the latch. Raises Unlaunched."""
         for worker in run:
             with self._blame(worker):
                 launched = worker.launch(self._count * self._call.outputs)
@@ -247,14 +247,14 @@ class PairedBatches:
         # Before the arguments are written it may run once more: so that its outputs can be read, new as they are.
         self._candidate.introduce(self._launched[self._candidate])
 
-    def _open_gates(self) -> None:
+    def _open_latches(self) -> None:
         """Let what still waits run: all that its process launched later would wait behind it, until a time limit."""
         for worker, addresses in self._launched.items():
             with suppress(KernelError, WorkerEnded):
                 worker.time(len(addresses), launched=addresses)
         self._launched = {}
 
-    def _time_gated(self, worker: Worker, launched: Sequence[int]) -> TimedBatch:
+    def _time_latched(self, worker: Worker, launched: Sequence[int]) -> TimedBatch:
         """Time a batch with the copying of its arguments, which both and an empty batch share."""
         region, staged = worker.region, self._staged
         assert region is not None
@@ -271,10 +271,10 @@ class PairedBatches:
         worker.load("")
         times = []
         for _ in range(EMPTY_BATCHES):
-            if not self._gated:
+            if not self._latched:
                 times.append(worker.time(self._count).seconds)
             elif (launched := worker.launch(self._count)) is not None:
-                times.append(self._time_gated(worker, launched[1]).seconds)
+                times.append(self._time_latched(worker, launched[1]).seconds)
         worker.load(operation)
         if not times:
             raise Unlaunched

@@ -34,7 +34,7 @@ from profkit.kernels.evaluation.batches import (
     Unlaunched,
     blame_baseline,
     calls_in_batch,
-    fit_gate,
+    fit_latch,
 )
 from profkit.kernels.evaluation.devices import JudgedDevice
 from profkit.kernels.evaluation.fresh_values import FreshValues
@@ -98,16 +98,16 @@ class PairTimer:
         return self._judge.agree(times, self._time())
 
     def _time(self) -> PairedTimes:
-        """Time the candidate paired with the baseline, on a device behind the gate where the calls can wait there."""
+        """Time the candidate paired with the baseline, on a device behind the latch where the calls can wait there."""
         candidate, baseline = self._candidate, self._baseline
         if self._on_cuda:
-            # Calls that cannot wait at the gate, now or in a later round, are timed together with their launches.
+            # Calls that cannot wait at the latch, now or in a later round, are timed together with their launches.
             with suppress(Unlaunched):
-                if calls := fit_gate(candidate, baseline, self._call, self._calls):
-                    return self._judge.weigh(self._collect(calls, gated=True))
-        return self._judge.weigh(self._collect(self._calls, gated=False))
+                if calls := fit_latch(candidate, baseline, self._call, self._calls):
+                    return self._judge.weigh(self._collect(calls, latched=True))
+        return self._judge.weigh(self._collect(self._calls, latched=False))
 
-    def _collect(self, calls: int, *, gated: bool) -> PairedSamples:
+    def _collect(self, calls: int, *, latched: bool) -> PairedSamples:
         """Collect samples of batches of that many calls."""
         return collect_samples(
             self._candidate,
@@ -118,7 +118,7 @@ class PairTimer:
             calls=calls,
             max_seconds=self._settings.timing.budget,
             pinned=self._settings.threads == 1 or self._on_cuda,
-            gated=gated,
+            latched=latched,
         )
 
     def _replace_workers(self) -> None:
@@ -131,7 +131,7 @@ class PairTimer:
         self._warm_up(self._candidate)
 
     def _warm_up(self, worker: Worker) -> None:
-        """Load the kernel and call it once, since it cannot compile or tune behind the gate."""
+        """Load the kernel and call it once, since it cannot compile or tune behind the latch."""
         worker.load(self._trial.test.operation)
         if self._on_cuda:
             self._trial.first_call(worker)
@@ -175,7 +175,7 @@ def collect_samples(
     calls: int,
     max_seconds: float,
     pinned: bool = False,
-    gated: bool = False,
+    latched: bool = False,
 ) -> PairedSamples:
     """Time the loaded kernels of both workers on fresh arguments, `calls` at a time, for `max_seconds` at most.
 
@@ -188,7 +188,7 @@ def collect_samples(
     others = DisturbanceWatch(pids=[os.getpid(), baseline.pid, candidate.pid])
     pairs: list[Pair] = []
     with ExitStack() as cleanup:
-        batches = PairedBatches(candidate, baseline, call, calls, cleanup, gated=gated)
+        batches = PairedBatches(candidate, baseline, call, calls, cleanup, latched=latched)
         checks = _Checks(batches, verify, begin)
         for number in range(MAX_ROUNDS):
             batches.renew(pinned=pinned)
@@ -210,7 +210,7 @@ def collect_samples(
         others.share() or 0.0,
         batches.whole[candidate],
         batches.whole[baseline],
-        median(batches.launching[candidate]) if gated else 0.0,
+        median(batches.launching[candidate]) if latched else 0.0,
     )
 
 
@@ -258,11 +258,11 @@ MAX_SECONDS = 60.0  # after which a machine that is not steady gets what it has
 
 
 def start_alike(candidate: Worker, baseline: Worker) -> None:
-    """Start both processes unless both run; where they can wait at a gate, until their launches take alike.
+    """Start both processes unless both run; where they can wait at a latch, until their launches take alike.
 
     A failure here is ignored: it returns where the test says whose fault it is.
     """
-    if candidate.memory.gate is None or (candidate.running and baseline.running):
+    if candidate.memory.latch is None or (candidate.running and baseline.running):
         return
     begin = perf_counter()
     candidate.kill()  # what ran in it may change what a launch takes
@@ -287,12 +287,12 @@ def _time_launches(candidate: Worker, baseline: Worker) -> tuple[float, float]:
     for worker in (candidate, baseline):
         worker.load(TINY_KERNEL)
         worker.lay_out(recipe, 1)
-        worker.time(1)  # what is loaded at a first call would wait behind the gate
+        worker.time(1)  # what is loaded at a first call would wait behind the latch
     launches = min(LAUNCHES, candidate.memory.size // recipe.slot_bytes)  # a part of a GPU may have 1 GB
     pairs = []
     with ExitStack() as cleanup:
         call = FreshCall(recipe, encoder.contents, FreshValues(encoder, recipe), 1)
-        batches = PairedBatches(candidate, baseline, call, launches, cleanup, gated=True)
+        batches = PairedBatches(candidate, baseline, call, launches, cleanup, latched=True)
         for number in range(ROUNDS):
             batches.renew(pinned=True)
             batches.run_pairs(number)

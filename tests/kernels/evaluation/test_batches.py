@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from profkit.kernels.evaluation.batches import FreshCall, calls_in_batch, fit_gate
+from profkit.kernels.evaluation.batches import FreshCall, calls_in_batch, fit_latch
 from profkit.kernels.evaluation.devices import BatchLimits, JudgedDevice, cuda_batch_limits
 from profkit.kernels.evaluation.judging.judge import BaselineFailed
 from profkit.kernels.evaluation.worker.arguments import KernelError
@@ -39,8 +39,8 @@ def test_the_tightest_limit_decides_how_many_calls_are_timed_together(
     assert calls_in_batch(estimate, call_bytes, limits) == count
 
 
-class Gated:
-    """A worker whose calls take `seconds` each; at most `most` of them can wait at the gate."""
+class Latched:
+    """A worker whose calls take `seconds` each; at most `most` of them can wait at the latch."""
 
     def __init__(self, seconds: float, most: int = 1000, fault: Exception | None = None) -> None:
         self.seconds, self.most, self.fault = seconds, most, fault
@@ -64,37 +64,41 @@ class Gated:
         self.killed = True
 
 
-def fitted(candidate: Gated, baseline: Gated, count: int) -> int:
+def fitted(candidate: Latched, baseline: Latched, count: int) -> int:
     fake: Any = None
     parts: Any = (candidate, baseline, FreshCall(fake, (), fake, outputs=2), count)
-    return fit_gate(*parts)
+    return fit_latch(*parts)
 
 
 def test_all_calls_wait_where_both_can() -> None:
-    assert fitted(Gated(1e-4), Gated(1e-5), 512) == 512
+    assert fitted(Latched(1e-4), Latched(1e-5), 512) == 512
 
 
 def test_a_quarter_is_tried_until_the_calls_of_both_fit() -> None:
-    candidate, baseline = Gated(1e-4, most=100), Gated(1e-4, most=200)
+    candidate, baseline = Latched(1e-4, most=100), Latched(1e-4, most=200)
     assert fitted(candidate, baseline, 512) == 32
     assert (baseline.tried, candidate.tried) == ([512, 1, 128], [128, 1, 32])
 
 
 @pytest.mark.parametrize("waits_for_the_device", ["candidate", "baseline"])
 def test_nothing_waits_where_a_single_call_cannot(waits_for_the_device: str) -> None:
-    workers = {"candidate": Gated(1e-4), "baseline": Gated(1e-4), waits_for_the_device: Gated(1e-4, most=0)}
+    workers = {
+        "candidate": Latched(1e-4),
+        "baseline": Latched(1e-4),
+        waits_for_the_device: Latched(1e-4, most=0),
+    }
     assert fitted(workers["candidate"], workers["baseline"], 512) == 0
 
 
 @pytest.mark.parametrize(("seconds", "count"), [(1.25e-6, 512), (1.15e-6, 0)])  # 0.64 and 0.59 ms in all
 def test_a_batch_of_the_baseline_that_is_over_at_once_does_not_wait(seconds: float, count: int) -> None:
-    assert fitted(Gated(1.0), Gated(seconds), 512) == count
+    assert fitted(Latched(1.0), Latched(seconds), 512) == count
 
 
 def test_a_fault_of_the_baseline_is_not_the_candidates() -> None:
-    broken = Gated(1e-4, fault=KernelError("OSError", "no such kernel", ""))
+    broken = Latched(1e-4, fault=KernelError("OSError", "no such kernel", ""))
     with pytest.raises(BaselineFailed):
-        fitted(Gated(1e-4), broken, 8)
+        fitted(Latched(1e-4), broken, 8)
     assert broken.killed
     with pytest.raises(KernelError):
-        fitted(Gated(1e-4, fault=KernelError("OSError", "no such kernel", "")), Gated(1e-4), 8)
+        fitted(Latched(1e-4, fault=KernelError("OSError", "no such kernel", "")), Latched(1e-4), 8)

@@ -71,7 +71,7 @@ def made_up_speedup(
     bench = PairedBatches.__new__(PairedBatches)
     seconds: dict[Any, float] = {}
     bench._baseline, bench._candidate = bench._both = (MagicMock(), MagicMock())
-    bench._secret, bench._gated, bench._count = random.SystemRandom(), True, 1
+    bench._secret, bench._latched, bench._count = random.SystemRandom(), True, 1
     bench._empty, bench._staged, bench._kept = math.inf, torch.zeros(1), []
     bench._call, bench._staged_slots = MagicMock(outputs=1), [[]]
     bench._slots = {each: [[]] for each in bench._both}
@@ -87,7 +87,7 @@ def made_up_speedup(
         "_stage": lambda: None,
         "_empty_batch_seconds": lambda each: 1e-3 if each is bench._baseline else 1.015e-3,
         "_launch": launch,
-        "_time_gated": lambda each, _: TimedBatch(seconds[each], ()),
+        "_time_latched": lambda each, _: TimedBatch(seconds[each], ()),
     }.items():
         monkeypatch.setattr(bench, name, value)
     bench.renew(pinned=False)
@@ -96,7 +96,7 @@ def made_up_speedup(
 
 
 @pytest.mark.parametrize("failure", [None, WorkerEnded(JobStatus.crash, "it crashed")], ids=["busy", "crash"])
-def test_what_waits_at_a_gate_is_let_go_where_the_other_process_cannot_launch(
+def test_what_waits_at_a_latch_is_let_go_where_the_other_process_cannot_launch(
     failure: Exception | None,
 ) -> None:
     baseline, candidate = MagicMock(), MagicMock()
@@ -104,7 +104,7 @@ def test_what_waits_at_a_gate_is_let_go_where_the_other_process_cannot_launch(
     first, second = both
     with ExitStack() as cleanup:
         call = FreshCall(MagicMock(), [], MagicMock(), 1)
-        batches = PairedBatches(candidate, baseline, call, 1, cleanup, gated=True)
+        batches = PairedBatches(candidate, baseline, call, 1, cleanup, latched=True)
         first.launch.return_value = both[first]
         second.launch.return_value, second.launch.side_effect = None, failure
         with pytest.raises(Unlaunched if failure is None else WorkerEnded):
@@ -145,10 +145,10 @@ OPERATIONS = [4.2, 4.9, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.5, 6.6, 7.3, 7.8, 9.8]  
 class Simulated:
     """A process that draws how many µs more each of its launches takes: by chance 0.2, beside what all differ by."""
 
-    memory = SimpleNamespace(gate=object())
+    memory = SimpleNamespace(latch=object())
 
-    def __init__(self, chance: random.Random, *, gated: bool = True) -> None:
-        self._chance, self.gated = chance, gated
+    def __init__(self, chance: random.Random, *, latched: bool = True) -> None:
+        self._chance, self.latched = chance, latched
         self.running, self.operation, self.offset = False, "", 0.0
         self.starts = 0
 
@@ -176,7 +176,7 @@ def simulated_times(monkeypatch: pytest.MonkeyPatch) -> None:
     def time_launches(candidate: Simulated, baseline: Simulated) -> tuple[float, float]:
         for worker in (candidate, baseline):
             worker.load(TINY_KERNEL)
-        if not candidate.gated:
+        if not candidate.latched:
             raise Unlaunched
         difference = candidate.offset - baseline.offset + random.Random(str(candidate.offset)).gauss(0, 0.015)
         return 1e-6 * difference, 1e-6 * (3 + baseline.offset)
@@ -212,7 +212,7 @@ def test_equal_operations_come_out_equal_whatever_their_processes_have_drawn(exc
 class Replaced:
     """A worker of which only starts and calls are noted."""
 
-    memory = SimpleNamespace(gate=None)
+    memory = SimpleNamespace(latch=None)
 
     def __init__(self) -> None:
         self.done: list[str] = []

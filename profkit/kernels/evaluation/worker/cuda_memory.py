@@ -20,7 +20,7 @@ from profkit.core.codec import without_collector
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.kernels.evaluation.worker.arguments import Tensor
-from profkit.kernels.evaluation.worker.gate import DeviceGate, JudgeGate
+from profkit.kernels.evaluation.worker.latch import JudgeLatch, StreamLatch
 from profkit.kernels.evaluation.worker.memory import GARBAGE, JudgeMemory, WorkerMemory
 from profkit.runtime.region.cuda import L2_BYTES, CudaDriver, DriverError
 
@@ -34,7 +34,7 @@ SPARE_BLOCKS = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 26)
 CALIBRATIONS = 50
 # Slower than so many times an idle device's answer, and seconds above it: busy.
 TIMES_IDLE, ABOVE_IDLE = 5.0, 150e-6
-WAITING = 1.5e-3  # seconds that an answer may take while processes wait at a gate: the device looks after them in turn
+WAITING = 1.5e-3  # seconds that an answer may take while processes wait at a latch: the device looks after them in turn
 IN_A_ROW = 2  # fast answers: one alone may have come between two time slices
 LOOKS = 3  # slow answers in a row: a single one is a judge that waited for a processor
 STILL_BUSY = 0.02  # seconds of slow answers alone, of a process that is stopped: ten time slices
@@ -101,8 +101,8 @@ class CudaJudgeMemory(JudgeMemory):
                 "nvidia-smi shows what else uses it",
             ) from error
         self._handle = handle.to_text()
-        self.gate = self._gate = JudgeGate(probe.waiting)
-        self.inherited = (self._gate.fd,)  # for memory the handle is enough
+        self.latch = self._latch = JudgeLatch(probe.waiting)
+        self.inherited = (self._latch.fd,)  # for memory the handle is enough
         l2 = ctypes.c_int()
         driver.call("cuDeviceGetAttribute", ctypes.byref(l2), L2_BYTES, 0)
         self._flush = torch.empty(max(1, FLUSH_TIMES * l2.value), dtype=torch.uint8, device=DEVICE)
@@ -113,8 +113,8 @@ class CudaJudgeMemory(JudgeMemory):
         return self._probe.is_idle
 
     def describe(self) -> Json:
-        """Return the handle, the size, and the gate's descriptor."""
-        return {"cuda": self._handle, "size": self.size, "gate": self._gate.fd}
+        """Return the handle, the size, and the latch's descriptor."""
+        return {"cuda": self._handle, "size": self.size, "latch": self._latch.fd}
 
     def meet(self, pid: int, base: int) -> None:  # noqa: ARG002
         """Note that the memory lies at `base` in the process."""
@@ -128,7 +128,7 @@ class CudaJudgeMemory(JudgeMemory):
     def lose(self) -> None:
         """Close all segments of a process that was killed, so that its allocations are freed."""
         self.forget()
-        self._gate.leave()
+        self._latch.leave()
         self._is_lost = True
 
     def recover(self) -> None:
@@ -215,7 +215,7 @@ class CudaJudgeMemory(JudgeMemory):
     def close(self) -> None:
         """Free the memory. Tensors on it must be gone."""
         self.lose()
-        self._gate.close()
+        self._latch.close()
         with suppress(DriverError):
             self._driver.call("cuMemFree_v2", self._own)
 
@@ -265,7 +265,7 @@ class CudaWorkerMemory(WorkerMemory):
         )
         self.base = mapped.value
         self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
-        self._gate = DeviceGate(self._driver, int(str(description["gate"])))
+        self._latch = StreamLatch(self._driver, int(str(description["latch"])))
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
         """Return a part of the memory as a tensor with its own storage."""
@@ -290,13 +290,13 @@ class CudaWorkerMemory(WorkerMemory):
         """Wait for all streams of this process. Raises DriverError, also for what a kernel did before."""
         self._driver.check("cuCtxSynchronize")
 
-    def begin_gated(self, number: int) -> None:
-        """Make what is launched to the current stream from now on wait at the gate."""
-        self._gate.wait(torch.cuda.current_stream(DEVICE).cuda_stream, number)
+    def begin_latched(self, number: int) -> None:
+        """Make what is launched to the current stream from now on wait at the latch."""
+        self._latch.wait(torch.cuda.current_stream(DEVICE).cuda_stream, number)
 
-    def end_gated(self, number: int) -> None:
+    def end_latched(self, number: int) -> None:
         """Have the device write the number when the last call is done."""
-        self._gate.report_done(torch.cuda.current_stream(DEVICE).cuda_stream, number)
+        self._latch.report_done(torch.cuda.current_stream(DEVICE).cuda_stream, number)
 
     def touch(self) -> None:
         """Launch a tiny kernel: a device needs some 0.5 ms to switch from another process to this one."""
@@ -383,7 +383,7 @@ class IdleProbe:
         self._ask, self._clock = ask, clock
         self.idle_seconds = 0.0  # of an answer
         self.checks = self.early = 0  # before a process is woken, and how often there was work already
-        self.waiting: set[int] = set()  # processes with work that waits at a gate
+        self.waiting: set[int] = set()  # processes with work that waits at a latch
         self.calibrate()
 
     def calibrate(self) -> None:

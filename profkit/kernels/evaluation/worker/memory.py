@@ -17,7 +17,7 @@ import torch
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.kernels.evaluation.worker.arguments import SharedBlock, Tensor
-from profkit.kernels.evaluation.worker.gate import JudgeGate
+from profkit.kernels.evaluation.worker.latch import JudgeLatch
 
 # glibc's mallopt(3)
 _PERTURB, _MMAP_MAX, _TRIM_THRESHOLD = -6, -4, -1
@@ -33,7 +33,7 @@ class JudgeMemory:
     methods.
     """
 
-    gate: JudgeGate | None = None  # what calls on a device may wait at until they are to run
+    latch: JudgeLatch | None = None  # what calls on a device may wait at until they are to run
 
     def __init__(self, size: int) -> None:
         self._arena = SharedBlock(size)
@@ -142,10 +142,10 @@ class WorkerMemory:
     def wait(self) -> None:
         """Wait until all that kernels have begun is done. Raises what they failed with."""
 
-    def begin_gated(self, number: int) -> None:
-        """Make what is launched from now on wait at the gate, as batch `number`."""
+    def begin_latched(self, number: int) -> None:
+        """Make what is launched from now on wait at the latch, as batch `number`."""
 
-    def end_gated(self, number: int) -> None:
+    def end_latched(self, number: int) -> None:
         """Have the device report when the batch is done."""
 
     def touch(self) -> None:

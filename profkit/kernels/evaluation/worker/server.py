@@ -63,8 +63,8 @@ def main(arguments: Sequence[str]) -> None:
     for line in sys.stdin.buffer:
         if line == b"go\n":
             handler.run_slots()
-        elif line.startswith(b"gate "):
-            handler.run_slots(int(line[5:]))
+        elif line.startswith(b"latch "):
+            handler.run_slots(int(line.removeprefix(b"latch ")))
         else:
             request = json.loads(line)
             number = request.pop("number")
@@ -241,31 +241,31 @@ class _Handler:
         self.memory.keep_freed()
         return {"prepared": True}
 
-    def run_slots(self, gate: int = 0) -> None:
+    def run_slots(self, latch: int = 0) -> None:
         """Call the kernel on every slot, then send the number of outputs (-1 on failure) and their addresses.
 
         The judge's clock runs meanwhile, and stops with the answer. So the answer is short, and sent at once. With
-        the number of a `gate` the calls are only launched behind it. A kernel that waits for the device there waits
-        until the judge opens the gate because no answer comes.
+        the number of a `latch` the calls are only launched behind it. A kernel that waits for the device there waits
+        until the judge opens the latch because no answer comes.
         """
         kernel, self._outputs = self._kernel, []
         outputs = self._outputs
         gc.disable()  # as timeit does: it comes when it likes, and takes longer than a call
         try:
-            if gate:
-                self.memory.begin_gated(gate)
+            if latch:
+                self.memory.begin_latched(latch)
             if kernel is _give_back:
                 self.memory.touch()
             for args, kwargs in self._slots:
                 outputs.append(kernel(*args, **kwargs))
-            if gate:
-                self.memory.end_gated(gate)
+            if latch:
+                self.memory.end_latched(latch)
             else:
                 self.memory.wait()
             addresses = array("Q", [tensor.data_ptr() for tensor in _flat(outputs)])
         except Exception as error:
             _answer_bytes(self._answers, pack("<q", -1))
-            if not gate:
+            if not latch:
                 _answer(self._answers, self._describe_failure(error))
             return
         finally:

@@ -171,38 +171,38 @@ class Worker:
         self._connection.request({"request": "prepare_timing"})
 
     def launch(self, outputs: int) -> tuple[float, Sequence[int]] | None:
-        """Launch the kernel on every slot behind the gate; return the host's seconds and the addresses of `outputs`.
+        """Launch the kernel on every slot behind the latch; return the host's seconds and the addresses of `outputs`.
 
         Returns None where the calls cannot wait there, and have run: the kernel waits for the device itself, launches
         more than a device queues, or fails; or the device looks busy meanwhile, as it does where several streams
         wait.
         """
-        gate, connection = self.memory.gate, self._connection
-        if gate is None:
+        latch, connection = self.memory.latch, self._connection
+        if latch is None:
             return None
         connection.refuse_early_answer()
         connection.settle(self.memory.settle)
-        number = gate.next_batch()
+        number = latch.next_batch()
         begin = perf_counter()
-        connection.send(b"gate %d\n" % number)
+        connection.send(b"latch %d\n" % number)
         while not (is_launched := connection.has_unread) and perf_counter() - begin < MAX_LAUNCH_SECONDS:
             sleep(LOOK_SECONDS)
         seconds = perf_counter() - begin
         if not is_launched:
-            gate.open()  # the kernel itself waits for the device: without this it would wait forever
+            latch.open()  # the kernel itself waits for the device: without this it would wait forever
         count, addresses = connection.read_addresses(outputs)
         if count < 0:
-            gate.open()
+            latch.open()
         elif count != outputs:
             connection.refuse()
         connection.stop()
-        # Behind one gate a device has nothing else to do: where it works, calls run past the gate on other streams.
+        # Behind one latch a device has nothing else to do: where it works, calls run past the latch on other streams.
         if count >= 0 and is_launched and not self.memory.is_idle:
             is_launched = False
-            gate.open()
+            latch.open()
         if count < 0 or not is_launched:
             connection.settle(self.memory.finish)
-            gate.leave()
+            latch.leave()
             return None
         return seconds, addresses
 
@@ -215,7 +215,7 @@ class Worker:
     ) -> TimedBatch:
         """Run the kernel on every slot that was laid out; return its time, and the addresses of all `outputs`.
 
-        `launched`: the addresses that `launch` returned. Then the calls wait at the gate, and the time is that of the
+        `launched`: the addresses that `launch` returned. Then the calls wait at the latch, and the time is that of the
         device alone, with that of `write`, which brings their arguments.
 
         The process is stopped before and after. Processor time and waits are looked at outside of what is timed.
@@ -258,35 +258,35 @@ class Worker:
         return seconds, addresses
 
     def _time_device(self, write: Callable[[], object] | None) -> float:
-        """Write the arguments and open the gate; return the seconds until the device is idle again.
+        """Write the arguments and open the latch; return the seconds until the device is idle again.
 
-        The clock includes the writing: work that waits for arguments, and not at the gate, gains nothing.
+        The clock includes the writing: work that waits for arguments, and not at the latch, gains nothing.
         """
-        gate, connection = self.memory.gate, self._connection
-        assert gate is not None
+        latch, connection = self.memory.latch, self._connection
+        assert latch is not None
         connection.settle(self.memory.settle)
         begin = perf_counter()
         if write is not None:
             write()
             self.memory.arrive()
         look = perf_counter() + LOST_SECONDS
-        gate.open()
-        while not gate.is_done:
+        latch.open()
+        while not latch.is_done:
             now = perf_counter()
             if now > look:
                 self._check_launched(now - begin)
                 look = perf_counter() + LOST_SECONDS
         connection.settle(self.memory.finish)  # who says that it is done need not be believed
-        gate.leave()
+        latch.leave()
         return perf_counter() - begin
 
     def _check_launched(self, seconds: float) -> None:
         """Raise WorkerEnded where it takes too long, or the device is idle without having reported that it is done."""
-        gate, timeout = self.memory.gate, self._connection.timeout
-        assert gate is not None
+        latch, timeout = self.memory.latch, self._connection.timeout
+        assert latch is not None
         if seconds > timeout:
             self._connection.end(JobStatus.timeout, f"it took longer than {timeout:g} s, and was ended")
-        if self.memory.is_idle and not gate.is_done:
+        if self.memory.is_idle and not latch.is_done:
             self._connection.end(JobStatus.crash, "the GPU has stopped before all calls were done")
 
     def _cpu_seconds(self) -> float:

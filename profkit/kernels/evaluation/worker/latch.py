@@ -1,13 +1,13 @@
-"""A gate before the calls of a batch: a device waits at it until the judge, whose clock then runs, opens it.
+"""A latch before the calls of a batch: a device waits at it until the judge, whose clock then runs, opens it.
 
 To launch a short kernel takes the host longer than the device takes to run it, and that time differs from
-process to process by a tenth and more. So a process launches all calls of a batch behind the gate, says where
+process to process by a tenth and more. So a process launches all calls of a batch behind the latch, says where
 their outputs lie, and is stopped. Only then are their arguments written: no code on a processor ever sees
-them. From the moment in which the gate opens the device alone works, and a number that it writes behind the
+them. From the moment in which the latch opens the device alone works, and a number that it writes behind the
 last call says when it is done. That number need not be trusted: the judge then checks whether the device is
 idle.
 
-Both numbers lie in a page of the host that judge, process and device share, so opening the gate and looking
+Both numbers lie in a page of the host that judge, process and device share, so opening the latch and looking
 at it disturb nothing (cuda.h: stream memory operations).
 """
 
@@ -25,8 +25,8 @@ PORTABLE, DEVICE_MAP = 1, 2  # CU_MEMHOSTREGISTER_*
 WAIT_UNTIL_EQUAL_OR_ABOVE = 0  # CU_STREAM_WAIT_VALUE_GEQ
 
 
-class JudgeGate:
-    """The judge's side of a gate. `waiting` holds the descriptors of all gates at which something waits."""
+class JudgeLatch:
+    """The judge's side of a latch. `waiting` holds the descriptors of all latches at which something waits."""
 
     def __init__(self, waiting: set[int]) -> None:
         self._page = SharedBlock(PAGE)
@@ -39,7 +39,7 @@ class JudgeGate:
         return self._page.fd
 
     def next_batch(self) -> int:
-        """Begin a new batch, for which the gate is closed, and return its number."""
+        """Begin a new batch, for which the latch is closed, and return its number."""
         self._number += 1
         self._waiting.add(self.fd)
         return self._number
@@ -58,13 +58,13 @@ class JudgeGate:
         return bool(struct.unpack_from("<I", self._page.memory, DONE)[0] == self._number)
 
     def close(self) -> None:
-        """Free the gate."""
+        """Free the latch."""
         self.leave()
         self._page.close()
 
 
-class DeviceGate:
-    """The kernel process's side of a gate, on the stream that kernels are launched to. Raises DriverError."""
+class StreamLatch:
+    """The kernel process's side of a latch, on the stream that kernels are launched to. Raises DriverError."""
 
     def __init__(self, driver: CudaDriver, fd: int) -> None:
         self._driver = driver
