@@ -288,5 +288,5 @@ def is_tolerated(result: CaseResult) -> bool:
 
 
 def faulty_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
-    """Return the cases for which a sweep fails: all that are not right but those that are excused."""
+    """Return the cases for which a sweep fails: all wrong and failed ones, without those that are tolerated."""
     return tuple(result for result in failed_cases(document) if not is_tolerated(result))

@@ -23,7 +23,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")  # which others need, too
 _LIBRARIES = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
 _USER = re.compile(r"(\w://)[^/?#\s]*@")
 _QUERY = re.compile(r"(://[^?\s]*)\?\S*")
-_SHORTEST = 4  # characters: what is shorter is no secret, and stands in many words
+_SHORTEST = 4  # characters: a shorter text is no secret, and is a part of many words
 _PART = 8  # characters of a key in a row that are taken out, too
 _GONE = "[key]"
 

@@ -50,7 +50,7 @@ class CaseList(Block):
 
 @dataclass(frozen=True)
 class Annotation:
-    """One message; with a `path` relative to the repository and a `line` (from 1) it stands beside that line."""
+    """A message; with a `path` relative to the repository and a `line` (from 1), it is shown at that line."""
 
     level: Level
     title: str

@@ -65,7 +65,7 @@ def _visible(character: str) -> str:
     return "�" if hidden else character
 
 
-# What stands beside a number that was not simply measured, so that colour is never the only carrier.
+# The marks of numbers that were not simply measured, so that colour is never the only sign of that.
 MARKS = {"simulated": "sim", "estimated": "est", "multiplexed": "mux"}
 
 

@@ -149,9 +149,9 @@ class _Drawing:
             yield text((self.right + 4, y + FONT * 0.35), mark.label, f"end {mark.style}")
 
 
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+def _overlap(first: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
     """Return whether two boxes (left, top, right, bottom) share a place."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    return first[0] < other[2] and other[0] < first[2] and first[1] < other[3] and other[1] < first[3]
 
 
 def _free_place(words: str, x: float, used: list[tuple[float, float]]) -> float | None:

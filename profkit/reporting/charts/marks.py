@@ -17,7 +17,7 @@ _LARGEST = 1e300  # beyond it differences overflow
 
 
 class Tick(NamedTuple):
-    """A value and what stands beside it."""
+    """A value of an axis, and its label."""
 
     value: float
     label: str

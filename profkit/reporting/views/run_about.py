@@ -103,9 +103,7 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
 
 
 def conditions_section(document: RunDocument) -> Block | None:
-    """Return what decides whether these numbers may be compared with others; what is a note already stands there
-    alone.
-    """
+    """Return the conditions that decide whether these numbers may be compared with others, without those in notes."""
     noted = {fact_text(note) for note in document.notes}
     facts = [
         f"{name}: {value}" for name, value in session_conditions(document).items() if len(value) <= _FACT
@@ -182,7 +180,7 @@ def _pass_case(group: str, result: PassResult) -> Case:
     return Case(group, name, state, why, "\n".join(filter(None, lines)), result.seconds, result.state)
 
 
-_MAX_KERNELS = 300  # on a page, which is to stay below 500 kB: what is smaller stands in run.json
+_MAX_KERNELS = 300  # on a page, which is to stay below 500 kB; the smaller ones are in run.json
 _NAME = 1000  # characters of a whole name: longer ones, which somebody made, are cut
 
 

@@ -48,7 +48,7 @@ INITIALISERS = (
     " set-up, and not your work."
 )
 _OPENED = 0.1  # of the time: a row that is opened to what the called library spends it in
-_INNER = 28  # characters of its name: what it does stands in a narrow column
+_INNER = 28  # characters of a name in the narrow column
 _NAMED = 3  # of the kernels that share an insight
 
 
@@ -90,9 +90,9 @@ def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
 
 
 def _same_advice(insight: Insight) -> tuple[object, ...] | None:
-    """Return what insights have in common that are one on the screen; None where it stands alone.
+    """Return a key that is equal for insights which the screen shows as one; None for an insight that is never joined.
 
-    A place without a bound may be the same as another one, so that what is won with both is not known.
+    A place without a bound may be the same as another one, so the gain of both together is not known.
     """
     unit = insight.gain.of if insight.gain is not None else None
     if insight.where.kernel is not None:
@@ -257,7 +257,7 @@ def relative_path(file: str, folder: str) -> str:
     return file
 
 
-# ---------------------------------------------------------------- what stands first, and what stands last
+# ---------------------------------------------------------------- the first section, and the last one
 
 
 def to_do_section(document: RunDocument) -> Section | None:

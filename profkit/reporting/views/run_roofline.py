@@ -24,7 +24,7 @@ from profkit.reporting.view import DataTable, Fold, PageOnly, Section
 from profkit.reporting.views.run_insights import where_text
 
 _MAX_POINTS = 60  # drawn, and in the table: what is smaller has no time worth a look
-_NUMBERED = 9  # points whose numbers stand beside them: the table has all
+_NUMBERED = 9  # points that are numbered in the chart; the table has all of them
 _SMALLEST, _LARGEST = 2.4, 11.0  # units: radii of a point with no time, and with all
 _ROOM = 1.6  # times further than the points and the edges of the roofs
 _MAX_TICKS = 5

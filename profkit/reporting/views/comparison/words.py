@@ -133,7 +133,7 @@ def leading_change(comparison: Comparison) -> Change | None:
 
 
 def _deciding(comparison: Comparison) -> list[Change]:
-    """Return the changes that say what the outcome says; what decides before what stands in for it or only explains."""
+    """Return the changes that agree with the outcome: those that decide, else stand-ins, else explanations."""
     fitting = [change for change in comparison.changes if _says(comparison.outcome, change)]
     roles = ("decides", "stands-in", *(("supports",) if comparison.outcome == "changed" else ()))
     by_role = ([change for change in fitting if change.role == role] for role in roles)
