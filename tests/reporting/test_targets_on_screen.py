@@ -200,9 +200,12 @@ def test_a_pass_without_an_object_is_not_mentioned(code: str) -> None:
             text = run_text(document, FOLDER, color=False, details=details)
             assert "Not finished" not in text
             assert "of 3" not in text
-    skipped = replace(without, reason=Fact.of("over-budget", seconds=9.0, left=4.0, budget=24.0))
+    skipped = replace(
+        without, reason=Fact.of("over-budget", seconds=9.0, left=4.0, budget=24.0), fix="--budget 29"
+    )
     text = run_text(replace(documents.empty(), passes=(*found, skipped)), FOLDER, color=False, details=False)
     assert "2 of 3 passes finished" in text
+    assert "Not finished: stacks (no time left: --budget 29). More: report.md" in text
 
 
 def test_check_has_the_same_lines_above_its_sentences() -> None:

@@ -19,7 +19,7 @@ from profkit.core.formatting import plural
 from profkit.core.types import Frame, PassResult, RunDocument, Stacks
 from profkit.reporting.charts.marks import FlameGraph
 from profkit.reporting.columns import SortableTable, sortable_table
-from profkit.reporting.facts import fact_text
+from profkit.reporting.facts import brief_reason, fact_text
 from profkit.reporting.forges import Case, CaseList, verdict_case
 from profkit.reporting.view import (
     Block,
@@ -77,13 +77,21 @@ def passes_section(document: RunDocument, extras: Extras) -> Block | None:
     if alike:
         items = tuple(_trouble(results, extras) for results in alike.values())
         failed = any(result.state == "failed" for result in unfinished)
-        names = ", ".join(dict.fromkeys(result.name for result in unfinished))
-        brief = Paragraph(soft(f"Not finished: {names}. Why: report.md"))
+        texts = ", ".join(dict.fromkeys(map(_unfinished_text, unfinished)))
+        brief = Paragraph(soft(f"Not finished: {texts}. More: report.md"))
         blocks.append(ItemList(items) if failed else Detail((ItemList(items),), (brief,)))
     of = len(passes_with_object(document))
     headline = f"{of - len(unfinished)} of {plural(of, 'pass', 'passes')} finished."
     section = Section("Passes", tuple(blocks), headline)
     return section if unfinished else Detail((section,))
+
+
+def _unfinished_text(result: PassResult) -> str:
+    """Return `tracemalloc (no time left: --budget 27)`: a pass, why it did not finish, and what lets it run."""
+    why = brief_reason(result.reason)
+    option = result.fix if result.fix and result.fix.startswith("--") else None
+    known = ": ".join(part for part in (why, option) if part)
+    return f"{result.name} ({known})" if known else result.name
 
 
 def _file(path: str, extras: Extras) -> Span:

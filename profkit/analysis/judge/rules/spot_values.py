@@ -113,7 +113,12 @@ def _searched_before(spot: CodeSpot) -> Insight | None:
             continue
         if (spot.calls or 0) >= MIN_CALLS and ADDING < each <= EACH_PLAIN * (held.length or 0):
             found = _searched(spot, replace(construct, kind="contains", how=""), held)
-            return replace(found, where=replace(spot.where, line=int(construct.how)))
+            evidence = (
+                f"{percent_text(100 * spot.share)} of the time is at line {spot.where.line}, right behind this search, "
+                f"which only adds to something and cannot take {format_quantity(each, 's')} each time; "
+                f"{calls_text(spot)}; each lookup scans the list from the start"
+            )
+            return replace(found, evidence=evidence, where=replace(spot.where, line=int(construct.how)))
     return None
 
 

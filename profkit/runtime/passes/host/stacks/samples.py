@@ -104,7 +104,9 @@ class _ThreadState:
 def _waits_in(frame: FrameType) -> bool:
     """Return whether a thread is in a function that only waits for another one, and needs no other lock for that."""
     code = frame.f_code
-    return code.co_name in WAITS and frame.f_globals is getattr(sys.modules.get("threading"), "__dict__", None)
+    return code.co_name in WAITS and frame.f_globals is getattr(
+        sys.modules.get("threading"), "__dict__", None
+    )
 
 
 class StackSampler:
