@@ -135,7 +135,11 @@ class NcuPass(Pass):
             max_seconds = inf if unlimited else max(MIN_COUNTING, state.plain_seconds or 0.0)
             counted = _in_program(trace, chosen.kernels, wanted.replays or 1, max_seconds)
         notes = list(chosen.notes)
-        if lost := sum(chosen.share(k) for k in chosen.kernels if k not in counted.kernels):
+        passed_over = [k for k in chosen.kernels if counted.window is not None and k not in counted.over]
+        if lost := sum(map(chosen.share, passed_over)):
+            notes.append(Fact.of("launched-too-often", share=lost))
+        left = [k for k in chosen.kernels if k not in counted.kernels and k not in passed_over]
+        if lost := sum(map(chosen.share, left)):
             notes.append(Fact.of("launched-at-other-times", share=lost))
         return CountingTask(chosen, counted, iterations, entries, tuple(notes))
 

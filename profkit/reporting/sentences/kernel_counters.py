@@ -169,6 +169,14 @@ def launched_at_other_times(share: float) -> str:
     )
 
 
+@SENTENCES.add("launched-too-often")
+def launched_too_often(share: float) -> str:
+    return (
+        f"{share_text(share)} of the GPU time is in kernels that are launched so often that ncu, which stops at each "
+        "launch, would take longer than the program: mark a part of it with profkit.region to count them"
+    )
+
+
 @SENTENCES.add("kernels-not-seen")
 def kernels_not_seen(count: float, share: float) -> str:
     return (

@@ -305,6 +305,11 @@ def test_a_kernel_that_each_step_launches_thousands_of_times_does_not_hold_ncu_f
     assert "add" not in (option(step, "--kernel-name") or "")
     assert {kernel.kernel.name for kernel in plan.kernels} == {"product", "tanh"}
     assert option(step, "--launch-skip") == "6"  # of the set-up, and two of each to warm up
+    assert any(
+        "57.1 % of the GPU time is in kernels that are launched so often" in spoken(note)
+        for note in plan.notes
+    )
+    assert not any("at other times" in spoken(note) for note in plan.notes)
     assert plan.cost is not None
     assert plan.cost < 1.0  # of a normal run; 5,000 stops would be five
 
