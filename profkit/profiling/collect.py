@@ -56,14 +56,17 @@ from profkit.runtime.passes.read import read_packages
 PEAK_SECONDS = 3.0  # that the measurement of the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of the time that a run may take without --budget: passes take longer than planned
 TIMING_SHARE = 0.25  # of a budget, for the normal runs
-# These passes run even if little of our own allowance is left. Counts of calls prove most causes: without them, a run
-# of a two-second program, whose simulation takes ten seconds, found the costly place without its cause.
-ALWAYS: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
+# Without --budget these passes run even when the default time limit is nearly used up. Counts of calls prove most causes:
+# without them, a run of a two-second program, whose simulation takes ten, found the costly place without its cause.
+EXEMPT_FROM_DEFAULT_LIMIT: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
 FIRST_ANSWER = (2.5, 8.0)  # normal runs, and seconds, after which a first answer is given
-ONE_MORE = 1.6  # normal runs that a pass takes which samples and traces
-EXTENDED = 2.0  # times its limit: a step may take this long if it waited for a processor
+SAMPLING_PASS_COST = 1.6  # estimated cost, in normal runs, of a pass that samples and traces
+WAITING_LIMIT_FACTOR = 2.0  # times its limit: a step may take this long if it waited for a processor
 SHORT_FIX = 30  # characters of a fix that is an option of this command, as --budget 46
-AGAIN = (3.0, 30.0)  # a failure is explained in at most so many times the time until it, plus seconds
+EXPLAINING_LIMIT = (
+    3.0,
+    30.0,
+)  # a failure is explained in at most so many times the time until it, plus seconds
 OUTSIDE_SECONDS = (
     2.5  # that profkit takes to start, to read what passes left, and to judge and write its reports
 )
@@ -84,8 +87,8 @@ class RunCollector:
         self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
         self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
-        self._answer: Insight | None = None  # of what is known now, and
-        self._changed_by = ""  # the pass that said so
+        self._answer: Insight | None = None  # the best answer so far
+        self._changed_by = ""  # the pass that last changed it
         self._plain_seconds: float | None = None  # of a normal run, where one was timed
         # The timing pass and its plan, while more processes are to be timed once the first answer is given
         self._timing: tuple[TimingRun, PassPlan] | None = None
@@ -229,7 +232,7 @@ class RunCollector:
         if plan is None:
             return None
         # The instrument may slow the workload down, but a program that then hangs must not block the run.
-        limit = AGAIN[0] * (time.monotonic() - self._begin) + AGAIN[1]
+        limit = EXPLAINING_LIMIT[0] * (time.monotonic() - self._begin) + EXPLAINING_LIMIT[1]
         record = self._collect_pass(replace(plan, limit=limit), PlanState(marked=False))
         self._add_findings(plan, replace(record.result, state="finished", reason=None), None)
         answer = self._answer_now()
@@ -247,8 +250,8 @@ class RunCollector:
         budget = self._budget(known)
         if budget is None or known.plain_seconds is None:
             return tuple(waiting)
-        # A budget of the user limits every pass. Without one, the passes in ALWAYS run in any case.
-        kept = ALWAYS if self._context.budget is None else ()
+        # A budget of the user limits every pass. Without one, the passes in EXEMPT_FROM_DEFAULT_LIMIT run in any case.
+        kept = EXEMPT_FROM_DEFAULT_LIMIT if self._context.budget is None else ()
         own = self._backend.allowances.get(self._context.depth) if self._context.budget is None else None
         left = self.left_of(budget)
         if self._timing is not None:  # the other normal runs get their time before the later passes
@@ -289,7 +292,7 @@ class RunCollector:
         context = self._context
         limit = time_limit(plan, context.depth, plain, context.timeout)
         more = f"--timeout {2 * limit:.0f}"
-        longest = min(EXTENDED * limit, context.timeout or math.inf)
+        longest = min(WAITING_LIMIT_FACTOR * limit, context.timeout or math.inf)
         if context.budget is not None:
             left_seconds = max(1.0, self.left_of(context.budget))
             if left_seconds < limit:
@@ -432,7 +435,11 @@ class RunCollector:
         else:
             word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
             self._progress.end(f"{word} {took}")
-        if self.first_answer is None and findings.sampled is None and not self._is_last(findings, plain):
+        if (
+            self.first_answer is None
+            and findings.sampled is None
+            and not self._trace_must_answer(findings, plain)
+        ):
             return
         before, self._answer = self._answer, self._answer_now()
         if self.first_answer is None and self._answer is not None:
@@ -467,13 +474,13 @@ class RunCollector:
         telling = plan is not None and plan.name in ("stacks", "trace") and bool(plan.steps)
         return telling and self.first_answer is None
 
-    def _is_last(self, findings: PassFindings, plain: float | None) -> bool:
+    def _trace_must_answer(self, findings: PassFindings, plain: float | None) -> bool:
         """Return whether a trace has to give the first answer, because no later pass samples, or would end too late."""
         if findings.trace is None or plain is None:
             return False
         later = self._schedule.waiting
         runs, seconds = FIRST_ANSWER
-        late = time.monotonic() - self._begin + ONE_MORE * plain > runs * plain + seconds
+        late = time.monotonic() - self._begin + SAMPLING_PASS_COST * plain > runs * plain + seconds
         return late or all(planned.name != "stacks" or planned.skipped is not None for planned in later)
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:

@@ -33,7 +33,7 @@ def column_walks_at(lines: Sequence[str], number: int) -> Iterator[Construct]:
 
 
 def _loops_around(lines: Sequence[str], at: int) -> list[str]:
-    """Return what the loops around a line count, the outermost first; a loop is known by its indentation."""
+    """Return the variables of the loops around a line, the outermost first; nesting is inferred from indentation."""
     depth, found = _indentation(lines[at]), []
     own = _HEAD.match(lines[at])
     if own is not None:

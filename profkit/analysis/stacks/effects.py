@@ -23,7 +23,7 @@ _PURE_METHODS = frozenset(
     }
 )  # fmt: skip
 
-_READS = frozenset(
+_NON_MUTATING_METHODS = frozenset(
     (
         "items",
         "keys",
@@ -52,16 +52,15 @@ def is_harmless(name: str) -> bool:
     return (name in _PURE and hasattr(builtins, name)) or (name.startswith(".") and name[1:] in _PURE_METHODS)
 
 
-def pure_calls(
+def recursion_line_if_pure(
     function: ast.FunctionDef | ast.AsyncFunctionDef,
     name_of: Callable[[ast.AST], str],
     changes: Callable[[], ChangedNames],
 ) -> int | None:
     """Return the line in which a function without effect calls itself, 0 where it does not.
 
-    None where it stores anything but local names, calls what is not known to have no effect, or reads one of the names
-    of the module that functions change, or a method one of its object's attributes: `changes`, which is called last,
-    since it reads the whole file.
+    None if it assigns to anything but local names, calls something that is not known to be pure, or reads a name of the
+    module (in a method also an attribute) that `changes` has. `changes` is called last, since it reads the whole file.
     """
     calls_itself = 0
     of_object = {argument.arg for argument in function.args.args[:1]} & {"self"}
@@ -142,7 +141,9 @@ def _changed_attributes(functions: Sequence[ast.AST], name_of: Callable[[ast.AST
             elif isinstance(node, ast.AugAssign):
                 into = node.target
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                harmless = node.func.attr in _PURE_METHODS | _READS or name_of(node.func).startswith("math.")
+                harmless = node.func.attr in _PURE_METHODS | _NON_MUTATING_METHODS or name_of(
+                    node.func
+                ).startswith("math.")
                 into = None if harmless else node.func.value
             root = into
             while isinstance(root, (ast.Attribute, ast.Subscript)):

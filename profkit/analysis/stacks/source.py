@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from profkit.analysis.stacks.busy_waits import busy_waits_at, ends_at_a_time, last_name
-from profkit.analysis.stacks.effects import ChangedNames, changes_in, is_harmless, pure_calls
+from profkit.analysis.stacks.effects import ChangedNames, changes_in, is_harmless, recursion_line_if_pure
 from profkit.analysis.stacks.expressions import (
     appended_row,
     applies_by_rows,
@@ -179,7 +179,10 @@ class _Source:
     def _is_pure(self, name: str) -> bool:
         """Return whether the file has one function of that name, and it has no effect."""
         named = [node for node in self.functions if node.name == name]
-        return len(named) == 1 and pure_calls(named[0], self.name_of, lambda: self.changes) is not None
+        return (
+            len(named) == 1
+            and recursion_line_if_pure(named[0], self.name_of, lambda: self.changes) is not None
+        )
 
     def at(self, line: int) -> tuple[ast.AST, ...]:
         """Return the nodes of the statements that a line is in."""
@@ -254,7 +257,7 @@ class _Source:
             yield from single_arguments_at(function, list(self._statement(line)), self.name_of, self.modules)
         if (
             function is not None
-            and (again := pure_calls(function, self.name_of, lambda: self.changes)) is not None
+            and (again := recursion_line_if_pure(function, self.name_of, lambda: self.changes)) is not None
         ):
             yield Construct(
                 "pure-recursion" if again else "pure", function.name, str(again or function.lineno)

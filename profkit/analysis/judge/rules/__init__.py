@@ -35,7 +35,7 @@ from profkit.analysis.judge.rules.native import programs as started_programs
 from profkit.analysis.judge.rules.native import registers as native_registers
 from profkit.analysis.judge.rules.native import sorts as native_sorts
 from profkit.analysis.judge.rules.native import watched as native_watched
-from profkit.analysis.judge.rules.work import again, excess, growth, passes, queries, same, values
+from profkit.analysis.judge.rules.work import again, array_scans, excess, growth, queries, same, values
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -235,7 +235,7 @@ PATTERNS = (
     *spot_chains.PATTERNS,
     *again.PATTERNS,
     *same.PATTERNS,
-    *passes.PATTERNS,
+    *array_scans.PATTERNS,
     *values.PATTERNS,
     *excess.PATTERNS,
     *growth.PATTERNS,

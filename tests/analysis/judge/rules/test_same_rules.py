@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.judge.rules.spot_values import linear_search
+from profkit.analysis.judge.rules.work.array_scans import masks_by_name
 from profkit.analysis.judge.rules.work.growth import regrown_input
-from profkit.analysis.judge.rules.work.passes import masks_by_name
 from profkit.analysis.judge.rules.work.same import member_again, read_again
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (

@@ -1,6 +1,7 @@
 """Insights on whole arrays that a loop reads for each item: to find a single value, or for each window of values.
 
-The source tells what the line does and what does not change, samples what its names hold, and counts how often.
+The source shows what the line does and what stays the same in its loop, samples show what its names hold, and counts
+show how often it runs.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.line_counts import count_of
 from profkit.core.types import CodeSpot, Insight, RunDocument
 
-LARGE = 1000  # elements
+MIN_ELEMENTS = 1000  # elements
 MANY_ITEMS = 32  # in one loop: for fewer items, one pass that sorts the elements by item takes as long
-EACH_NUMBER = 5e-9  # seconds that NumPy takes for a number of an array, at most
-MANY_WINDOWS, SHORT = 1000, 100e-6  # windows; seconds of each: a longer window is work on many numbers
-KINDS = ("python", "library", "waiting", "lock")  # threads of polars work while the main one waits for a lock
+SECONDS_PER_ELEMENT = 5e-9  # seconds that NumPy takes for a number of an array, at most
+MANY_WINDOWS, MAX_WINDOW_SECONDS = (
+    1000,
+    100e-6,
+)  # windows; seconds of each: a longer window is work on many numbers
 _ARRAY = "numpy.ndarray"
 _METHODS = tuple(
     f"/numpy/{core}/{file}.py" for core in ("core", "_core") for file in ("_methods", "fromnumeric")
@@ -30,10 +33,10 @@ def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
         held, frames = spot.variables.get(construct.name), construct.how == "polars"
         if held is None or not held.type.startswith("polars." if frames else _ARRAY):
             continue
-        if not frames and (held.length or 0) < LARGE:
+        if not frames and (held.length or 0) < MIN_ELEMENTS:
             continue
         # Long enough for MIN_CALLS comparisons with all elements, even if each is as slow as it can be.
-        often = not frames and spot.seconds >= MIN_CALLS * (held.length or 0) * EACH_NUMBER
+        often = not frames and spot.seconds >= MIN_CALLS * (held.length or 0) * SECONDS_PER_ELEMENT
         looped = spot.code is not None and spot.code.loop is not None and (often or spot.looks >= LOOKS)
         if not (looped or (spot.calls or 0) >= MIN_CALLS) or spot.kind not in (
             "python",
@@ -41,7 +44,7 @@ def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             "waiting",
         ):
             continue
-        if not stays_in_calls(spot, construct.name, held, EACH_NUMBER):
+        if not stays_in_calls(spot, construct.name, held, SECONDS_PER_ELEMENT):
             continue
         libraries = (None, "polars" if frames else "numpy", "built-in")
         if spot.under is not None and spot.under.library not in libraries:
@@ -60,7 +63,7 @@ def compares_all(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
 
 
 def masks_by_name(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return arrays that are gone through as a whole for each of many items: compared, or indexed by what that gave.
+    """Return arrays that are scanned in full once for each item, by a comparison or by indexing with its mask.
 
     It is said once, at the line of a mask or an index that takes most, with the time of all.
     """
@@ -72,7 +75,7 @@ def masks_by_name(document: RunDocument, spot: CodeSpot) -> Insight | None:
         if (
             held is None
             or not held.type.startswith(_ARRAY)
-            or (held.length or 0) < LARGE
+            or (held.length or 0) < MIN_ELEMENTS
             or items < MANY_ITEMS
         ):
             continue
@@ -110,9 +113,9 @@ def moving_windows(document: RunDocument, spot: CodeSpot) -> Insight | None:
         )
         below = counted.calls if counted is not None else under.calls if under is not None else 0
         times = max(spot.executions or 0, below or 0)
-        if held is None or not held.type.startswith(_SERIES) or 0 <= (held.length or 0) < LARGE:
+        if held is None or not held.type.startswith(_SERIES) or 0 <= (held.length or 0) < MIN_ELEMENTS:
             continue
-        if times < MANY_WINDOWS or spot.seconds > SHORT * times:
+        if times < MANY_WINDOWS or spot.seconds > MAX_WINDOW_SECONDS * times:
             continue
         if under is not None and under.name and last_name(under.name).strip("_") not in (construct.how, ""):
             continue
