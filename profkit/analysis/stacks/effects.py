@@ -48,7 +48,7 @@ class ChangedNames(NamedTuple):
 
 
 def is_harmless(name: str) -> bool:
-    """Return whether a built-in function or a method, as `.find`, changes nothing that it gets."""
+    """Return whether a built-in function, or a method such as `.find`, changes none of its arguments."""
     return (name in _PURE and hasattr(builtins, name)) or (name.startswith(".") and name[1:] in _PURE_METHODS)
 
 

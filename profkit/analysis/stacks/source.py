@@ -1,6 +1,6 @@
-"""What a line of Python source does, as far as its text proves it: searches, copies, elements, waits, calls.
+"""Reads what a line of Python source does, as far as its text proves it: searches, copies, elements, waits, calls.
 
-Pure: the text of a file in, facts of one line out. What a name holds is not known here; it comes from samples.
+Pure: takes the text of a file, and returns facts about a line. What a name holds is not known here; samples tell it.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _has_others(around: Sequence[ast.AST]) -> bool:
 
 @lru_cache(maxsize=16)
 def _source_of(text: str) -> _Source | None:
-    """Return what is known of a file as a whole, which is found out once for all of its lines."""
+    """Return what is known about a file as a whole, which is read once for all of its lines."""
     tree = parsed(text)
     return _Source(tree, text) if tree is not None else None
 
@@ -173,7 +173,7 @@ class _Source:
 
     @cached_property
     def facts(self) -> FileFacts:
-        """Return what calls of the file are, and what does not stay."""
+        """Return the facts about the file that decide whether a call has the same arguments again."""
         return FileFacts(self.tree, self.name_of, self._is_pure, is_harmless, self.replaced)
 
     def _is_pure(self, name: str) -> bool:
@@ -191,7 +191,7 @@ class _Source:
         return self._at[line]
 
     def name_of(self, node: ast.AST) -> str:
-        """Return `numpy.append` of `np.append`; `.execute` of a method of what is no module."""
+        """Return `numpy.append` of `np.append`; `.execute` of a method of anything but a module."""
         name = _dotted(node)
         if not name:
             return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
@@ -201,7 +201,7 @@ class _Source:
         return name if not rest else f".{name.rpartition('.')[2]}"
 
     def modules_at(self, around: Sequence[ast.AST]) -> Mapping[str, str]:
-        """Return what was imported, without names that the function around binds anew."""
+        """Return the imported names, without those that the surrounding function binds anew."""
         function = around[0] if around and isinstance(around[0], _FUNCTIONS) else None
         bound = bound_names(function) if function is not None else set()
         return {name: module for name, module in self.modules.items() if name not in bound}
@@ -219,7 +219,7 @@ class _Source:
         return found[max(0, inner) :]
 
     def constructs(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
-        """Yield all that the line does."""
+        """Yield everything that the line does."""
         function = around[0] if around and isinstance(around[0], _FUNCTIONS) else None
         in_loop = any(isinstance(node, (*_LOOPS, *_COMPREHENSIONS)) for node in around)
         for node in self._statement(line):
@@ -264,7 +264,7 @@ class _Source:
             )
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         for node in around:
-            # A sampler inside of the process sees what the end of a body did where the loop begins again.
+            # A sampler in the process sees the end of a loop's body at the line where the loop begins again.
             if isinstance(node, _LOOPS):
                 yield from self._rests(node, line)
         if loops and isinstance(loops[-1], ast.While):
@@ -290,7 +290,7 @@ class _Source:
                 yield Construct("paged", self._last_name(part.value))
 
     def _yields_of_itself(self, function: ast.FunctionDef) -> Iterator[Construct]:
-        """Yield that a generator passes on what it yields itself for a part, with the line in which it does."""
+        """Yield that a generator yields from a call of itself, with the line of that call."""
         for node in ast.walk(function):
             given = node.value if isinstance(node, ast.YieldFrom) else None
             if isinstance(given, ast.Call) and self._last_name(given) == function.name:
@@ -298,9 +298,9 @@ class _Source:
                 return
 
     def _rests(self, loop: ast.For | ast.AsyncFor | ast.While, line: int) -> Iterator[Construct]:
-        """Yield what is cut off at its front: on the line or, for a loop's head, after the last call of its body."""
+        """Yield a value that loses its front: on the line or, for a loop's head, after the last call of its body."""
         for at, statement in enumerate(loop.body):
-            # It looks after each call and where a loop begins again, and nowhere between.
+            # The sampler sees a thread after a call and where a loop begins again, and nowhere between.
             calls_later = any(
                 isinstance(node, ast.Call) for each in loop.body[at + 1 :] for node in ast.walk(each)
             )
@@ -385,7 +385,7 @@ class _Source:
             if any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
                 return  # a row or a column of an array
             if isinstance(node.ctx, ast.Store) and self._keeps_result(node):
-                return  # what is called takes the time, and not that its result is kept
+                return  # the call takes the time, not the store of its result
             if self._is_given_as_array(node):
                 return  # a row of a matrix
             if isinstance(base, ast.Attribute) and base.attr in _INDEXERS:
@@ -396,14 +396,14 @@ class _Source:
             yield from self._call(node, function)
 
     def _keeps_result(self, target: ast.Subscript) -> bool:
-        """Return whether what is assigned to an element is what a call gives: `found[i] = search(text)`."""
+        """Return whether an element is set to the result of a call: `found[i] = search(text)`."""
         return any(
             isinstance(node, ast.Assign) and target in node.targets and isinstance(node.value, ast.Call)
             for node in self._statement(target.lineno)
         )
 
     def _is_given_as_array(self, part: ast.Subscript) -> bool:
-        """Return whether it goes to a function of NumPy that takes arrays alone: `numpy.add.at(table[n], ...)`."""
+        """Return whether it is passed to a function of NumPy that takes only arrays: `numpy.add.at(table[n], ...)`."""
         return any(
             isinstance(call, ast.Call) and part in call.args and _OF_ARRAYS.fullmatch(self.name_of(call.func))
             for call in self._statement(part.lineno)

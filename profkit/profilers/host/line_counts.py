@@ -1,4 +1,4 @@
-"""Reads how often lines of the program ran, which the pass that counts calls counts as well."""
+"""Reads how often lines of the program ran, as counted by the pass that counts calls."""
 
 from __future__ import annotations
 

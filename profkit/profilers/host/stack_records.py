@@ -1,6 +1,6 @@
-"""The file of sampled Python stacks: lines of JSON that the processes of a workload appended, each in one write.
+"""Reads the file of sampled Python stacks: lines of JSON that the processes of a workload appended, each in one write.
 
-Here lines become processes; `stacks` makes a report of them.
+This module turns lines into processes; `stacks` makes a report of them.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _mark_leading(processes: list[SampledProcess]) -> None:
 
 
 def _add_line(processes: dict[str, SampledProcess], text: str) -> bool:
-    """Add what a line says to its process; False where it is torn, or none of ours."""
+    """Add the content of a line to its process; return False if the line is torn, or not one of ours."""
     try:
         line = json.loads(text)
         if line["schema"] != SCHEMA:
