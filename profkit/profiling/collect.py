@@ -56,8 +56,9 @@ from profkit.runtime.passes.read import read_packages
 PEAK_SECONDS = 3.0  # that the measurement of the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of the time that a run may take without --budget: passes take longer than planned
 TIMING_SHARE = 0.25  # of a budget, for the normal runs
-# Without --budget these passes run even when the default time limit is nearly used up. Counts of calls prove most causes:
-# without them, a run of a two-second program, whose simulation takes ten, found the costly place without its cause.
+# Without --budget these passes run even when the default time limit is nearly used up. Counts of calls prove most
+# causes: without them, a run of a two-second program, whose simulation takes ten, found the costly place without its
+# cause.
 EXEMPT_FROM_DEFAULT_LIMIT: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
 FIRST_ANSWER = (2.5, 8.0)  # normal runs, and seconds, after which a first answer is given
 SAMPLING_PASS_COST = 1.6  # estimated cost, in normal runs, of a pass that samples and traces
