@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
@@ -289,3 +290,30 @@ def test_a_tensor_that_is_filled_anew_is_not_the_same_whoever_writes_to_it() -> 
         known = torch.zeros(100_000, dtype=torch.bfloat16)
     assert "held [same]" in written_between(known, lambda: None)
     assert "held [same]" not in written_between(torch.zeros(100_000).to_sparse(), lambda: None)
+
+
+def test_an_object_that_another_thread_adds_to_is_looked_at_without_a_failure() -> None:
+    class Model:
+        """What a program adds attributes to all the time."""
+
+    model, ended = Model(), threading.Event()
+
+    def add() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            setattr(model, f"a{number % 997}", number)
+            if number % 997 == 0:
+                vars(model).clear()
+
+    thread = threading.Thread(target=add)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        for _ in range(300):
+            FunctionValues().look_at_arguments(_frame_with(model))
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        thread.join()

@@ -369,8 +369,9 @@ def _sketch(value: object, depth: int = 2) -> object:
             held = object.__getattribute__(value, "__dict__")
         except AttributeError:
             return kind
-        named = [name for name in held if not name.startswith("_") and not name.endswith("_")]
-        return kind, tuple([(name, _sketch(held[name], depth - 1)) for name in sorted(named)])
+        # The list first, in one step: the program may have its lock back, and add to the object, within a loop.
+        named = [name for name in list(held) if not name.startswith("_") and not name.endswith("_")]
+        return kind, tuple([(name, _sketch(held.get(name), depth - 1)) for name in sorted(named)])
     return kind
 
 

@@ -106,7 +106,7 @@ def _held_by(value: Any, kind: type) -> dict[str, object]:
         return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
     except AttributeError:
         found: dict[str, object] = {}
-        for name, member in vars(kind).items():
+        for name, member in list(vars(kind).items()):
             if type(member) is _MEMBER:
                 try:
                     found[name] = member.__get__(value)
