@@ -306,6 +306,22 @@ def test_a_program_of_which_nothing_more_is_looked_at_ends_with_its_instrument(
     assert any("of a longer run" in note for note in spoken_lines(notes))
 
 
+@pytest.mark.parametrize(("mode", "whole"), [("w", True), ("r", False)])
+def test_a_program_with_an_open_file_to_write_goes_on_to_its_end(
+    tmp_path: Path, mode: str, whole: bool
+) -> None:
+    held = tmp_path / "rows.txt"
+    held.write_text("")
+    code = (
+        f"import time\nwith open({str(held)!r}, {mode!r}) as rows:\n    time.sleep(1.5)\n"
+        "    print('the end', file=rows if rows.writable() else None)\n"
+    )
+    argv = [sys.executable, str(HOST_PROGRAM), "cprofile", str(tmp_path / "p.prof"), "--", "-c", code]
+    env = {**os.environ, "PROFKIT_DIRECTIVE": json.dumps({"longest": 0.3, "stops_program": True})}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=30)
+    assert (done.stdout, held.read_text()) == ("", "the end\n" if whole else "")
+
+
 def test_a_program_whose_lines_are_counted_goes_on_to_its_end(tmp_path: Path) -> None:
     file = tmp_path / script(tmp_path, COUNTED_TO_THE_END)
     line = COUNTED_TO_THE_END.splitlines().index("    total += late()") + 1

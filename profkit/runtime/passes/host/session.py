@@ -5,11 +5,13 @@ from __future__ import annotations
 import _thread
 import builtins
 import contextlib
+import fcntl
 import importlib
 import importlib.machinery
 import json
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Sequence
@@ -121,7 +123,8 @@ class HostSession:
         self._state = "finished"
         if self._ended_by is not None:
             self._die(self._ended_by)
-        if early is not None and self._stops_program and not self._instrument.goes_on:
+        ends = early is not None and self._stops_program and not self._instrument.goes_on
+        if ends and not _has_file_to_write():
             _end_process()
 
     def _forget(self) -> None:
@@ -143,6 +146,25 @@ class HostSession:
         with contextlib.suppress(ValueError):  # not the main thread, which comes here by this signal
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+MAX_DESCRIPTORS = 256  # that are looked at
+
+
+def _has_file_to_write() -> bool:
+    """Return whether the program has a regular file open that it may write, besides its standard streams.
+
+    Such a file would be incomplete if the program ended now; one that it has closed, or not opened yet, is as an
+    earlier run of it left it.
+    """
+    for descriptor in range(3, MAX_DESCRIPTORS):
+        try:
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            if regular and fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY:
+                return True
+        except OSError:  # nothing has this number
+            continue
+    return False
 
 
 def _end_process() -> None:
