@@ -25,7 +25,7 @@ from profkit.analysis.stacks.native_code import native_constructs
 from profkit.analysis.stacks.passed_lines import has_slow_call, is_of_line, passed_lines, takes_long
 from profkit.analysis.stacks.polling_loops import looks_again
 from profkit.analysis.stacks.python_code import is_users_code
-from profkit.analysis.stacks.source import LONGEST_TEXT, MAX_BYTES, body_line, line_code, parsed
+from profkit.analysis.stacks.source import LONGEST_TEXT, MAX_BYTES, body_line, line_code, lines_of, parsed
 from profkit.backends.shell_script import script_of, with_lines
 from profkit.core.files.regular import read_start
 from profkit.core.process import ask
@@ -472,7 +472,7 @@ def _with_texts(lines: Sequence[LineSamples]) -> tuple[LineSamples, ...]:
 @lru_cache(maxsize=64)
 def _lines_of(file: str) -> tuple[str, ...]:
     """Return the lines of a file, read once."""
-    return tuple(_text_of(Path(file)).splitlines())
+    return tuple(lines_of(_text_of(Path(file))))
 
 
 def _line_of(file: str, number: int) -> str:

@@ -73,13 +73,22 @@ _OF_ARRAYS = re.compile(
 _BLOCKS = (*_LOOPS, *_FUNCTIONS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, ast.Try)
 
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a source as compilers count them: a form feed ends none, though it does for `splitlines`."""
+    lines = _LINE_END.split(text)
+    return lines[:-1] if lines[-1] == "" else lines
+
+
 @lru_cache(maxsize=512)
 def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
     """Return what the line does; with `inner` also what short functions do that it calls.
 
     None where the text is no Python of this version, or has no such line.
     """
-    lines = text.splitlines()
+    lines = lines_of(text)
     if not 0 < line <= len(lines) or len(text) > MAX_BYTES:
         return None
     shown = _COMMENT.sub("", lines[line - 1].strip())[:LONGEST_TEXT]

@@ -9,7 +9,7 @@ import pytest
 
 from profkit.analysis.stacks import source
 from profkit.analysis.stacks.line_counts import nodes_at
-from profkit.analysis.stacks.source import body_line, line_code
+from profkit.analysis.stacks.source import body_line, line_code, lines_of
 from profkit.core.types import Construct, LineCode
 
 
@@ -467,3 +467,10 @@ def test_a_loop_that_only_a_time_ends_waits_for_nothing(test: str, end: str, how
 )
 def test_a_line_has_others_beside_it_in_its_loop_or_function(text: str, line: int, beside: bool) -> None:
     assert code_of(text, line).beside is beside
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_form_feed_ends_no_line(end: str) -> None:
+    text = end.join(["x = 1", "\f", "# a\x1cb\u2028c", "def f(n):", "    return g(n)", ""])
+    assert lines_of(text)[4] == "    return g(n)"
+    assert code_of(text, 5).text == "return g(n)"

@@ -8,13 +8,15 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakSet
 
 import pytest
 
 from profkit.runtime.passes.host.values import FunctionValues, awaited_frames, count_alternatives
+from profkit.runtime.passes.host.values.same_arrays import owns_its_numbers
 
 
 @pytest.mark.parametrize(
@@ -317,3 +319,79 @@ def test_an_object_that_another_thread_adds_to_is_looked_at_without_a_failure() 
         sys.setswitchinterval(interval)
         ended.set()
         thread.join()
+
+
+def test_numbers_in_memory_of_others_are_not_read(tmp_path: Path) -> None:
+    """The program may have closed or cut it: to read it would end the program."""
+    numpy = pytest.importorskip("numpy")
+    own = numpy.zeros(100_000)
+    file = tmp_path / "numbers"
+    own.tofile(file)
+    mapped = numpy.memmap(file, dtype="f8", mode="r")
+    others = [
+        mapped, numpy.asarray(mapped), numpy.asarray(mapped)[1:], numpy.frombuffer(bytes(800_000)),
+        numpy.ndarray((100_000,), "f8", bytearray(800_000)),
+    ]  # fmt: skip
+    assert [owns_its_numbers(array) for array in (own, own[1:], own.reshape(100, -1))] == [True] * 3
+    assert not any(map(owns_its_numbers, others))
+    for array in others:
+        assert "held [same]" not in looked_at([array] * 3)
+
+
+def test_tensors_in_memory_of_others_are_not_read() -> None:
+    torch = pytest.importorskip("torch")
+    shared, foreign = (
+        torch.zeros(100_000).share_memory_(),
+        torch.frombuffer(bytearray(400_000), dtype=torch.float32),
+    )
+    for tensor in (shared, foreign):
+        assert "held [same]" not in looked_at([tensor] * 3)
+
+
+def test_an_array_that_was_looked_at_can_be_resized() -> None:
+    numpy = pytest.importorskip("numpy")
+    array = numpy.zeros(100_000)
+    assert "held [same]" in looked_at([array, array])
+    array.resize(200_000, refcheck=False)
+    assert array.size == 200_000
+
+
+def test_the_locals_that_a_program_keeps_stay_whole() -> None:
+    def kept(name: str) -> dict[str, object]:
+        seen.look(sys._getframe())
+        found = locals()
+        seen.look(sys._getframe())
+        return found
+
+    def given(name: str) -> None:
+        known = sys._getframe().f_locals
+        seen.look(sys._getframe())
+        assert known["name"] == name
+
+    seen = FunctionValues()
+    assert kept("bob")["name"] == "bob"
+    given("bob")
+
+
+class Hostile(type):
+    """A metaclass that runs code of the program whenever a type is asked."""
+
+    asked: ClassVar[list[str]] = []
+
+    def __getattribute__(cls, name: str) -> Any:
+        Hostile.asked.append(name)
+        raise KeyError(name)
+
+
+def test_a_metaclass_of_the_program_is_not_asked() -> None:
+    class Value(metaclass=Hostile):
+        pass
+
+    Hostile.asked.clear()
+    value = type.__call__(Value)
+    Hostile.asked.clear()
+    seen = FunctionValues()
+    for held in (value, [value], (value, value)):
+        seen.look(_frame_with(held))
+        seen.look_at_arguments(_frame_with(held))
+    assert Hostile.asked == []

@@ -22,6 +22,7 @@ from time import perf_counter
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from .frame_locals import keeps_locals, let_go
 from .session import fact
 
 MAX_COUNTING_SHARE = 0.05  # of the time so far that counting may take
@@ -38,7 +39,6 @@ MAX_FORMS = 6  # distinguished for one name
 PARTS = 8  # of a loop's iterations, whose times are written
 ENDED, ELSEWHERE = "lines-ended", "lines-traced-elsewhere"  # codes of facts
 _RESUME = opmap.get("RESUME", -1)  # 3.11: what comes before it is no part of a line
-_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
 _OWN_NAME = "profkit"
 _IMPORT_SYSTEM = ("<frozen importlib._bootstrap>", "_find_and_load")
 _TOOLS = (4, 3)  # numbers of tools of sys.monitoring that no kind of tool has
@@ -84,6 +84,8 @@ class _Line:
 
     def _look(self, frame: FrameType) -> None:
         self.looks += 1
+        if keeps_locals(frame.f_code):
+            return
         known = frame.f_locals
         for path in self.wanted["names"]:
             try:
@@ -93,8 +95,8 @@ class _Line:
             forms = self.forms.setdefault("".join(path), [])
             if form not in forms and len(forms) < MAX_FORMS:
                 forms.append(form)
-        if _MONITORING is not None and sys.version_info < (3, 13) and frame.f_code.co_flags & _OPTIMIZED:
-            known.clear()  # a copy that the frame keeps; under sys.settrace it is written back
+        if _MONITORING is not None:  # under sys.settrace it is written back
+            let_go(frame, known)
 
     def row(self) -> list[object]:
         """Return file, line, function, executions, looks, what the names held, and seconds of an iteration by part."""

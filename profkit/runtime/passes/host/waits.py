@@ -12,6 +12,7 @@ import sys
 import time
 from _thread import get_native_id
 
+from .frame_locals import let_go
 from .own_library import is_foreign
 
 TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
@@ -321,8 +322,7 @@ def callback_of(frame: FrameType | None) -> Any:
         if code.co_name == "_run" and code.co_filename.endswith(_RUN):
             known = frame.f_locals
             handle = known.get("self")
-            if sys.version_info < (3, 13):
-                known.clear()  # a copy that the frame keeps
+            let_go(frame, known)
             return handle
         frame = frame.f_back
     return None

@@ -11,8 +11,9 @@ from __future__ import annotations
 import sys
 from _weakref import ref  # built in; `weakref` is another module to load
 
-from .contents import ELEMENTS, named_in, relations_of, sequences_of
-from .same_arrays import SameArrays
+from ..frame_locals import keeps_locals, let_go
+from .contents import ELEMENTS, module_of, name_of, named_in, relations_of, sequences_of
+from .same_arrays import SameArrays, owns_its_numbers
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ _KEEPABLE = {
     "__getitem__": ("/numpy/lib/npyio.py", "/numpy/lib/_npyio_impl.py"),
     "split": ("/shlex.py",), "translate": ("/fnmatch.py",), "dedent": ("/textwrap.py",),
 }  # fmt: skip
-_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
 _LONGEST = 1000  # signs of a text that is distinguished by its content
 
 
@@ -78,27 +78,27 @@ class FunctionValues:
 
     def look(self, frame: FrameType) -> None:
         """Look at the variables of a frame of the function."""
-        if self.looks >= MAX_LOOKS:
+        if self.looks >= MAX_LOOKS or keeps_locals(frame.f_code):
             return
         self.looks += 1
         code, known = frame.f_code, frame.f_locals
         try:
             self._look(frame, code, known)
         finally:
-            if code.co_flags & _OPTIMIZED and sys.version_info < (3, 13):
-                known.clear()  # a copy that the frame keeps, and with it what the variables held now
+            let_go(frame, known)
 
     def look_from_below(self, frame: FrameType) -> None:
         """Look at what the variables of a frame hold whose function has called another one of the program."""
         self.outer += 1
         if self.outer > TYPE_LOOKS and (self.outer % 10 or self.outer > MAX_LOOKS):
             return
+        if keeps_locals(frame.f_code):
+            return
         code, known = frame.f_code, frame.f_locals
         try:
             self._note_all(code, _variables(code, frame, known))
         finally:
-            if code.co_flags & _OPTIMIZED and sys.version_info < (3, 13):
-                known.clear()
+            let_go(frame, known)
 
     def look_at_arguments(self, frame: FrameType) -> None:
         """Look at the arguments of one more call, whose frame is `frame`; a call that takes long counts once."""
@@ -109,8 +109,7 @@ class FunctionValues:
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             given = hash(tuple([_sketch(known.get(name)) for name in names]))
         finally:
-            if sys.version_info < (3, 13):
-                known.clear()
+            let_go(frame, known)
         if (id(frame), given) == self.last:
             return
         self.last = (id(frame), given)
@@ -124,11 +123,11 @@ class FunctionValues:
         """Look at what a method of pandas' groups, whose frame is `frame`, was called on in a line of the function."""
         if self.looks > TYPE_LOOKS and self.looks % 10:
             return
+        known = frame.f_locals
         try:
-            found = sparse_groups(frame)
+            found = sparse_groups(known.get("self"))
         finally:
-            if sys.version_info < (3, 13):
-                frame.f_locals.clear()
+            let_go(frame, known)
         if found is not None:
             self._keep(f"{line}{GROUPS}", "groups", found[0])
             self._keep(f"{line}{GROUPED_ROWS}", "rows", found[1])
@@ -147,6 +146,10 @@ class FunctionValues:
 
     def _is_of_one_object(self, value: object) -> bool:
         """Return whether a method was seen to be called on this object alone; a new one may lie where one was freed."""
+        if any(
+            module_of(base) in ("numpy", "torch") for base in type.__getattribute__(type(value), "__mro__")
+        ):
+            return False  # an array that is referred to weakly cannot be resized
         try:
             self.object = self.object or ref(value)
         except TypeError:  # it has no place for it
@@ -178,10 +181,10 @@ class FunctionValues:
         if kind in _SIZED:
             type_name, length = kind.__name__, len(value)  # type: ignore[arg-type]
         else:
-            module = str(kind.__module__).partition(".")[0]
+            module = module_of(kind)
             if module not in _NAMED_MODULES:
                 return
-            type_name, length = f"{module}.{kind.__name__}", -1
+            type_name, length = f"{module}.{name_of(kind)}", -1
             if type_name == "collections.deque":
                 length = len(value)  # type: ignore[arg-type]
             elif type_name == "re.Pattern":
@@ -222,12 +225,11 @@ def is_grouping(code: CodeType) -> bool:
     return code.co_varnames[:1] == ("self",) and code.co_filename.replace("\\", "/").endswith(_GROUPING)
 
 
-def sparse_groups(frame: FrameType) -> tuple[int, int] | None:
-    """Return how many groups a method's object makes, and of how many rows; None where most groups may have rows.
+def sparse_groups(grouped: Any) -> tuple[int, int] | None:
+    """Return how many groups an object of pandas makes, and of how many rows; None where most groups may have rows.
 
     Of columns of categories with observed=False, each combination of these is a group.
     """
-    grouped: Any = frame.f_locals.get("self")
     if not _is_pandas(grouped):
         return None
     try:
@@ -240,7 +242,7 @@ def sparse_groups(frame: FrameType) -> tuple[int, int] | None:
             column = known.get("grouping_vector")
             if (
                 known.get("_observed") is False
-                and type(column).__name__ == "Categorical"
+                and name_of(type(column)) == "Categorical"
                 and _is_pandas(column)
             ):
                 groups *= len(column.categories)
@@ -250,13 +252,15 @@ def sparse_groups(frame: FrameType) -> tuple[int, int] | None:
 
 
 def _is_pandas(value: object) -> bool:
-    return str(type(value).__module__).partition(".")[0] == "pandas"
+    return module_of(type(value)) == "pandas"
 
 
 def _denormal_share(array: Any) -> int:
     """Return how many of a thousand numbers of an array are denormal, by a few of them."""
     kind = array.dtype
     if kind.kind != "f" or kind.itemsize not in SMALLEST or not array.size or not array.flags.c_contiguous:
+        return 0
+    if not owns_its_numbers(array):
         return 0
     numpy: Any = sys.modules["numpy"]
     step = array.size // MAX_NUMBERS | 1  # odd: what two things take in turn is seen of both
@@ -359,8 +363,10 @@ def _sketch(value: object, depth: int = 2) -> object:
         size, step = len(value), max(1, len(value) // _SAMPLED)  # type: ignore[arg-type]
         parts = (*value[::step], *value[-1:])  # type: ignore[index]
         return kind, size, tuple([_sketch(part, depth - 1) for part in parts])
-    if f"{kind.__module__}.{kind.__name__}" == ARRAY:
+    if f"{module_of(kind)}.{name_of(kind)}" == ARRAY:
         array: Any = value
+        if not owns_its_numbers(array):
+            return array.dtype.str, array.shape
         step = max(1, array.shape[0] // _SAMPLED) if array.ndim else 1
         few = array[::step][:_SAMPLED] if array.ndim == 1 else array[:0]
         return array.dtype.str, array.shape, few.shape if array.dtype.hasobject else few.tobytes()
@@ -496,12 +502,11 @@ def _holders_of_lock(others: list[list[FrameType]], running: list[list[FrameType
             continue
         known = frames[-1].f_locals
         lock = known.get("self")
-        if sys.version_info < (3, 13):
-            known.clear()
+        let_go(frames[-1], known)
         locking = next(
             (frame for frame in reversed(frames) if not frame.f_code.co_filename.endswith("locks.py")), None
         )
-        if type(lock).__name__ == "Lock" and locking is not None:
+        if name_of(type(lock)) == "Lock" and locking is not None:
             waiting.setdefault(id(lock), set()).add(locking.f_code)
             counts[id(lock)] = counts.get(id(lock), 0) + 1
     most = max(counts, key=lambda lock_id: counts[lock_id], default=0)

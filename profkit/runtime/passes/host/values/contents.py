@@ -65,7 +65,7 @@ def sequences_of(
 def relations_of(name: str, value: object, names: frozenset[str]) -> Iterator[tuple[str, str, int]]:
     """Yield the relations that a function names of an object of Django: what each is, and what is prefetched of it."""
     kind = type(value)
-    if str(type(kind).__module__) != "django.db.models.base":
+    if _of_type(type(kind), "__module__") != "django.db.models.base":
         return
     held = object.__getattribute__(value, "__dict__").get("_prefetched_objects_cache")
     for base in kind.__mro__:
@@ -90,7 +90,7 @@ def _fields(
         for key in [key for key in keys if key in value][:MOST_FIELDS]:  # type: ignore[operator]
             yield f"{path}[{key!r}]", value[key]  # type: ignore[index]
         return
-    if kind in _OTHERS or _module_of(kind) in ("numpy", "torch", "jax", "jaxlib", "pandas"):
+    if kind in _OTHERS or module_of(kind) in ("numpy", "torch", "jax", "jaxlib", "pandas"):
         return
     held = _held_by(value, kind)
     for field in [field for field in names if field in held][:MOST_FIELDS]:
@@ -100,7 +100,9 @@ def _fields(
 def _held_by(value: Any, kind: type) -> dict[str, object]:
     """Return the fields of a named tuple, or the attributes of an object, without asking the object."""
     if issubclass(kind, tuple):
-        named = next((vars(base)["_fields"] for base in kind.__mro__ if "_fields" in vars(base)), ())
+        named = next(
+            (vars(base)["_fields"] for base in _of_type(kind, "__mro__") if "_fields" in vars(base)), ()
+        )
         return dict(zip(named, tuple.__iter__(value), strict=False)) if type(named) is tuple else {}
     try:
         return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
@@ -117,7 +119,7 @@ def _held_by(value: Any, kind: type) -> dict[str, object]:
 
 def element_kind(value: object) -> tuple[str, int] | None:
     """Return the type of an element that a conversion goes into, and how many numbers it has; None of others."""
-    kind, module = type(value), _module_of(type(value))
+    kind, module = type(value), module_of(type(value))
     if kind in _SEQUENCES:
         plain = bool(value) and type(_first_of(value)) in (int, float, bool)
         return ("list", len(value)) if plain else None  # type: ignore[arg-type]
@@ -128,10 +130,21 @@ def element_kind(value: object) -> tuple[str, int] | None:
         return (_NUMBER, 1) if issubclass(kind, (numpy.number, numpy.bool_)) else None
     if module == "torch" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
         return _TENSOR, value.numel()  # type: ignore[attr-defined]
-    if module == "jaxlib" and kind.__name__ == "ArrayImpl":
+    if module == "jaxlib" and name_of(kind) == "ArrayImpl":
         return _JAX, value.size  # type: ignore[attr-defined]
     return None
 
 
-def _module_of(kind: type) -> str:
-    return str(kind.__module__).partition(".")[0]
+_of_type = type.__getattribute__  # whatever a metaclass of the program does
+
+
+def module_of(kind: type) -> str:
+    """Return the first name of a type's module; empty where it is no text."""
+    module = _of_type(kind, "__module__")
+    return module.partition(".")[0] if type(module) is str else ""
+
+
+def name_of(kind: type) -> str:
+    """Return the name of a type."""
+    name = _of_type(kind, "__name__")
+    return name if type(name) is str else ""
