@@ -26,10 +26,10 @@ FIXED = ("[import]", "[more functions]")  # their names
 _WIDTH = 20  # bits of a frame's number
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 # What the companion of torch does for itself waits for the device: it is no part of the program.
-_COMPANION = (
-    f"{os.sep}operation_lines.py",
-    ("_begin", "_stop", "_line_text", "_follow_memory", "_look_at_memory"),
-)
+_COMPANION = {
+    "operation_lines.py": ("_begin", "_stop", "_line_text", "_follow_memory", "_look_at_memory"),
+    "operation_window.py": ("_mark_unit",),
+}
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 _OUR_START = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "start_up", ""
@@ -46,9 +46,8 @@ class Function:
         # the frame of all its lines
         self.fixed = IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
         self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
-        self.companion = (
-            self.hidden and code.co_filename.endswith(_COMPANION[0]) and code.co_name in _COMPANION[1]
-        )
+        ours = _COMPANION.get(os.path.basename(code.co_filename), ()) if self.hidden else ()
+        self.companion = code.co_name in ours
         self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
         self.users = not self.hidden and self.fixed is None and not _is_installed(code.co_filename)
         self.values = FunctionValues() if self.users or is_keepable(code) else None
