@@ -261,11 +261,17 @@ def test_a_sort_that_compares_what_is_there_is_the_work_itself() -> None:
     [
         (20e6, 0.9, 0.0, True),
         (100e6, 0.9, 0.0, False),  # one load in a hundred misses
-        (20e6, 0.1, 0.0, False),  # the second cache has the columns
+        (
+            20e6,
+            0.1,
+            0.0,
+            False,
+        ),  # the second cache has the columns, and most loads are served by the first one
+        (1.5e6, 0.1, 0.0, True),  # each load brings a line
         (20e6, 0.9, 5e6, False),  # most misses are in another line
     ],
 )
-def test_a_walk_down_columns_by_its_text_is_told_where_its_loads_miss_two_caches(
+def test_a_walk_down_columns_by_its_text_is_told_where_its_loads_miss(
     loads: float, beyond: float, elsewhere: float, said: bool
 ) -> None:
     walks = LineCode("sum += src[y * w + x];", constructs=(Construct("column-walk", "src", "x y"),))
