@@ -42,3 +42,21 @@ def test_no_two_public_classes_differ_by_a_plural_or_a_capital_or_one_letter_of_
             alike.setdefault(key, set()).add(name)
     pairs = (pair for names in alike.values() for pair in combinations(sorted(names), 2))
     assert {pair for pair in pairs if abs(len(pair[0]) - len(pair[1])) <= 1} == ALLOWED
+
+
+def test_no_module_binds_a_constant_twice() -> None:
+    """After a renaming two thresholds had one name, and the second value stood for both."""
+    twice = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        targets = [node.targets for node in body if isinstance(node, ast.Assign)]
+        targets += [[node.target] for node in body if isinstance(node, ast.AnnAssign) and node.value]
+        bound = Counter(
+            part.id
+            for target in targets
+            for node in target
+            for part in ast.walk(node)
+            if isinstance(part, ast.Name)
+        )
+        twice += [f"{path.relative_to(PACKAGE)}: {name}" for name, count in bound.items() if count > 1]
+    assert twice == []

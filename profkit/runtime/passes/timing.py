@@ -28,7 +28,7 @@ HOPELESS = 2
 ALWAYS_WAITED = Fact("nearly-every-sample-waited-for-a-processor")
 WAITED_IN_MOST_SAMPLES = Fact("most-samples-waited-for-a-processor")
 MIN_FREE_SHARE = 0.05  # of samples that did not wait for a processor; with fewer, the times show only waiting
-MIN_FREE_SHARE = 0.5  # if more samples than this share did not wait, the others are not reported
+MOSTLY_FREE_SHARE = 0.5  # if more samples than this share did not wait, the others are not reported
 
 
 class TimedCalls:
@@ -166,7 +166,7 @@ def time_calls(
     if not log.samples:
         log.samples.append((warm.pop(), False, None))
     samples, assessment = [seconds for seconds, _, _ in log.kept()], assess()
-    often = (WAITED_IN_MOST_SAMPLES,) if log.waiting > 1 - MIN_FREE_SHARE else ()
+    often = (WAITED_IN_MOST_SAMPLES,) if log.waiting > 1 - MOSTLY_FREE_SHARE else ()
     return SampleSet(
         seconds=tuple(samples[assessment.warmup :]),
         loops=calls.loops,

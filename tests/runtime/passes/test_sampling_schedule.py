@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import FrameType
+from types import FrameType, SimpleNamespace
 
 import pytest
 
-from profkit.runtime.passes.host.stacks.samples import _waits_in
+from profkit.runtime.passes.host.stacks.samples import StackSampler, _waits_in
 from profkit.runtime.passes.host.stacks.times import SamplingSchedule
 
 
@@ -56,3 +56,13 @@ def test_a_thread_in_a_function_that_only_waits_needs_no_other_lock() -> None:
         ended.set()
         waits.join()
         works.join()
+
+
+def test_variables_that_cannot_be_looked_at_cost_no_sample() -> None:
+    def fail(_: object) -> None:
+        raise KeyError("__module__")
+
+    sampler = StackSampler.__new__(StackSampler)
+    sampler._tree = SimpleNamespace(look_at_values=fail)  # type: ignore[assignment]
+    sampler._look_at_values(sys._getframe())
+    assert sampler._failed == "KeyError: '__module__'"

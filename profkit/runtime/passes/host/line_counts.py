@@ -22,8 +22,8 @@ from time import perf_counter
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from .frame_locals import keeps_locals, let_go
 from .session import fact
+from .values.frame_locals import keeps_locals, let_go
 
 MAX_COUNTING_SHARE = 0.05  # of the time so far that counting may take
 FREE = 0.02  # seconds that it may take in any case: a short program is counted whole

@@ -12,8 +12,8 @@ import sys
 import time
 from _thread import get_native_id
 
-from .frame_locals import let_go
 from .own_library import is_foreign
+from .values.frame_locals import let_go
 
 TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
 if TYPE_CHECKING:

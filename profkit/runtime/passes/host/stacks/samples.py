@@ -348,7 +348,7 @@ class StackSampler:
             if ran_now:
                 state.ran = self._samples
                 if looks:
-                    self._tree.look_at_values(frame)
+                    self._look_at_values(frame)
             if state.node == OURS or self._times.moment <= self.paused_until:
                 state.cpu = cpu
                 continue
@@ -451,6 +451,13 @@ class StackSampler:
         self._given_often = (
             self._given_often or self._soon > GIVEN_SHARE * computed > GIVEN_SHARE * MIN_COMPUTED
         )
+
+    def _look_at_values(self, frame: FrameType) -> None:
+        """Look at a thread's variables; what cannot be looked at costs no sample."""
+        try:
+            self._tree.look_at_values(frame)
+        except Exception as error:
+            self._failed = f"{type(error).__name__}: {error}"[:200]
 
     def _place(
         self,

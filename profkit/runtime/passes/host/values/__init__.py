@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 from _weakref import ref  # built in; `weakref` is another module to load
 
-from ..frame_locals import keeps_locals, let_go
 from .contents import ELEMENTS, module_of, name_of, named_in, relations_of, sequences_of
+from .frame_locals import keeps_locals, let_go
 from .same_arrays import SameArrays, owns_its_numbers
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
