@@ -43,6 +43,7 @@ from profkit.core.types import (
 )
 from profkit.profilers.perf.look_records import Look
 from profkit.profilers.perf.registers import CodePlace, line_addresses, register_facts
+from profkit.profilers.perf.samples import MAX_SYMBOL
 from profkit.profilers.perf.source_lines import Address, CodeAt
 
 MAX_SOURCES = 30  # lines of most time whose source is looked at
@@ -482,5 +483,6 @@ def _line_of(file: str, number: int) -> str:
 
 
 def _output(argv: Sequence[str], given: str = "") -> str:
-    """Return what a program prints, given `given` on standard input."""
-    return ask(argv, timeout=SECONDS, given=given.encode()).stdout.decode("utf-8", "replace")
+    """Return what a program prints, given `given` on standard input, with no line longer than a symbol may be."""
+    text = ask(argv, timeout=SECONDS, given=given.encode()).stdout.decode("utf-8", "replace")
+    return text if len(text) <= MAX_SYMBOL else "\n".join(line[:MAX_SYMBOL] for line in text.split("\n"))

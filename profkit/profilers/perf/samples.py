@@ -146,6 +146,9 @@ def python_frame(symbol: str) -> Frame | None:
     return Frame(function or UNKNOWN, PYTHON, file or None)
 
 
+MAX_SYMBOL = 4096  # characters of a symbol: demangled, a template within templates may have millions
+
+
 def frame_of(symbol: str, dso: str | None) -> Frame:
     """Return the frame of a symbol and dso that perf printed.
 
@@ -156,7 +159,7 @@ def frame_of(symbol: str, dso: str | None) -> Frame:
         return python
     if not symbol or _HEX.fullmatch(symbol):
         symbol = UNKNOWN
-    return Frame(symbol, library_of(dso))
+    return Frame(symbol[:MAX_SYMBOL], library_of(dso))
 
 
 def library_of(dso: str | None) -> str | None:

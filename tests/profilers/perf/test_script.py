@@ -15,7 +15,7 @@ import pytest
 from profkit.analysis.stacks.merge import KERNEL, NO_STACK, PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Profile, Report
-from profkit.profilers.perf.script import ScriptStream, looks_like_script, read_script
+from profkit.profilers.perf.script import ScriptStream, looks_like_script, parse_frame, read_script
 from profkit.profilers.registry import recognise_format
 from tests.spoken import spoken_lines
 
@@ -370,3 +370,9 @@ def test_hostile_text_costs_seconds_at_most(tmp_path: Path, kind: str):
     with contextlib.suppress(UnreadableReport):
         read(tmp_path, HOSTILE[kind])
     assert time.process_time() - start < 5
+
+
+def test_a_symbol_of_a_million_letters_is_cut() -> None:
+    frame = parse_frame(b"401136 Run<" + b"T<int>, " * 125_000 + b">::go()+0x1 (/tmp/a)")
+    assert frame is not None
+    assert (frame.function[:8], len(frame.function)) == ("Run<T<in", 4096)
