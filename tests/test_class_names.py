@@ -31,6 +31,7 @@ def test_a_public_name_is_of_one_class() -> None:
     assert [name for name, count in public_classes().items() if count > 1] == []
 
 
+@pytest.mark.thorough
 def test_no_two_public_classes_differ_by_a_plural_or_a_capital_or_one_letter_of_a_long_name() -> None:
     alike: dict[str, set[str]] = {}
     for name in public_classes():

@@ -66,6 +66,7 @@ def _is_of_backend(comparison: ast.Compare) -> bool:
     return bool(names & BACKENDS) and any("backend" in ast.unparse(side) for side in sides)
 
 
+@pytest.mark.thorough
 def test_no_other_package_names_a_profiler_or_compares_a_backends_name() -> None:
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):

@@ -165,6 +165,7 @@ def machine_of(monkeypatch, vendor, family, model):
     monkeypatch.setattr("profkit.profiling.profile.read_machine", lambda: told)
 
 
+@pytest.mark.thorough
 def test_intel_server_readings_are_those_worked_out_by_hand(pmu_run, monkeypatch):
     machine_of(monkeypatch, "GenuineIntel", 6, 0x8F)
     scenario = {"window": INTEL, "pmus": ["uncore_imc"], "counters": 8}

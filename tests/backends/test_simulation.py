@@ -300,6 +300,7 @@ def _window_directive(line, **more):
     return json.dumps({"pass_name": "counters", "record": "r", "delay": 60.0, "lines": [wanted], **more})
 
 
+@pytest.mark.thorough
 def test_a_window_begins_where_the_hottest_line_is_met_and_the_program_ends_after_it(tmp_path):
     """Under no valgrind here: what counts is when. Of a program of 5 s, 8 s had gone by before its window."""
     (tmp_path / "work.py").write_text(HOT)

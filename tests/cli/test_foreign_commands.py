@@ -78,6 +78,7 @@ def attack(command: tuple[str, ...]) -> RunDocument:
     )
 
 
+@pytest.mark.thorough
 def test_no_line_to_type_has_anything_of_the_command_of_somebody_elses_run(
     attack: RunDocument, tmp_path: Path
 ) -> None:

@@ -154,6 +154,7 @@ def test_the_runs_of_other_commands_have_it_too(tmp_path: Path, words: list[str]
     assert "6 B of standard input" in done.stderr
 
 
+@pytest.mark.thorough
 def test_what_does_not_go_to_another_machine_is_said(tmp_path: Path) -> None:
     line = [*PROFKIT, "profile", "--on", "prefix:false", "--", "true"]
     done = subprocess.run(

@@ -111,6 +111,7 @@ def test_a_child_that_sleeps_is_not_given_longer() -> None:
     assert outcome.seconds < 15.0
 
 
+@pytest.mark.thorough
 def test_megabytes_of_output_never_block_and_fill_no_disk(tmp_path: Path) -> None:
     log = tmp_path / "log"
     lines = 16 * 1024 * 1024 // 64

@@ -155,6 +155,7 @@ def test_what_a_workload_leaves_behind_is_ended_where_nobody_can_adopt_it(
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.thorough
 def test_perf_is_said_to_be_linuxs(mac: Mapping[str, str], tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORKLOAD)
     done = profkit(

@@ -219,6 +219,7 @@ def test_calls_of_a_decorated_function_add_up_to_one_page_at_the_end() -> None:
     assert re.search(r"compute +test_in_process\.py:\d+", " ".join(after.split()))
 
 
+@pytest.mark.thorough
 @pytest.mark.timed
 def test_what_runs_between_the_calls_of_a_decorated_function_is_no_part_of_its_page(
     capsys: pytest.CaptureFixture[str],

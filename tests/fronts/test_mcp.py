@@ -49,6 +49,7 @@ def test_the_slow_line_is_found_changed_and_the_change_is_proven(tmp_path: Path)
     assert "time.median fell" in said
 
 
+@pytest.mark.thorough
 def test_an_answer_fits_and_the_next_rows_are_asked_for_by_their_number() -> None:
     many = replace(recorded(), readings=recorded().readings * 200)
     known = [reading for reading in many.readings if reading.value is not None]

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 import profkit
 
 PACKAGE = Path(profkit.__file__).parent
@@ -67,6 +69,7 @@ def is_slow(pattern: str | bytes, text: str, seconds: float = SECONDS) -> bool:
     return False
 
 
+@pytest.mark.thorough
 def test_no_pattern_needs_exponential_time() -> None:
     found = dict(patterns())
     assert len(found) > 300

@@ -114,6 +114,7 @@ def test_ranges_that_nsys_cannot_import_are_left_out_in_one_more_trace(
     assert run.trace.launches == 39
 
 
+@pytest.mark.thorough
 def test_a_jax_program_without_any_trace_is_not_tried_with_torch(
     machine: Machine, jax: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_while_kernels_of_a_jax_program_are_counted_xla_makes_no_graphs(
     assert "XLA launches them one by one" in " ".join(spoken_lines(run.plan.passes[-1].notes))
 
 
+@pytest.mark.thorough
 def test_a_jax_program_that_ncu_makes_crash_is_counted_with_one_compilation_at_a_time(
     machine: Machine, jax: pytest.MonkeyPatch
 ) -> None:

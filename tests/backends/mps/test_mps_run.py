@@ -99,6 +99,7 @@ def test_the_users_time_limit_is_xctraces_own_and_ends_the_pass(mac_run: MakeRun
     assert run.metal.process_busy
 
 
+@pytest.mark.thorough
 def test_a_time_limit_of_the_plan_is_no_failure(mac_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profkit.backends.instruments.recording_limit", lambda known: 1.0)
     script = "import os, time\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): time.sleep(60)\n"

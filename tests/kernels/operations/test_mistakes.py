@@ -53,6 +53,7 @@ def test_pytorch_is_right(operation: str, direction: str, shape: tuple[int, int,
             assert check_result(problem, build_call("PyTorch", problem)(), reference_result(problem)) < 1
 
 
+@pytest.mark.thorough
 def test_bessels_correction_is_seen_where_it_is_a_thousandth() -> None:
     """And a number of bfloat16 is known to four."""
     problem = _problem("LayerNorm", "forward", "bfloat16", (16, 256, 512))

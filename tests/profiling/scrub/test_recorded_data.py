@@ -29,6 +29,7 @@ def content(path: Path) -> bytes:
     return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", LEFTOVERS)
 def test_nothing_of_the_machine_is_left(what: str) -> None:
     found = {

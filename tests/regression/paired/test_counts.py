@@ -90,6 +90,7 @@ words = pathlib.Path("data.txt").read_text()
 STARTS = READS + "import subprocess\nsubprocess.run(['true'], check=True)\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("program", "changed", "same"),
     [

@@ -21,6 +21,7 @@ from tests.reporting.html.markup import problems
 from tests.reporting.shown import run_page as render
 
 
+@pytest.mark.thorough
 def test_names_that_are_markup_are_shown_and_run_nothing(show: Show) -> None:
     visit = show(page_documents.hostile())
     page = visit.page

@@ -117,6 +117,7 @@ def test_headline_bar_and_first_finding_are_above_the_fold(
     assert [one for one in order if one in wanted] == wanted
 
 
+@pytest.mark.thorough
 def test_names_on_the_bar_are_names(show: Show) -> None:
     document = step_bars.hostile_account()
     assert problems(render(document)) == []

@@ -296,6 +296,7 @@ def test_a_program_that_ran_already_has_a_line_that_says_why_its_threads_have_no
     assert "No timeline" not in render(replace(run, notes=()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 def test_a_page_of_a_program_that_ran_already_is_not_hard_to_see_hear_or_reach(
     show: Show, width: int, scheme: str
@@ -318,6 +319,7 @@ def native_lanes() -> Timeline:
     return made
 
 
+@pytest.mark.thorough
 def test_a_timeline_of_as_many_marks_as_there_may_be_is_small_and_soon_there(show: Show) -> None:
     chance, at_ns = random.Random(1), 0
     starts, counts = [], []
@@ -374,6 +376,7 @@ def test_the_waits_of_a_recorded_host_for_its_gpu_have_a_colour_of_their_own(sho
     assert page.locator(".timeline-tip").first.text_content().startswith("cudaStreamSynchronize: 8.35 µs")
 
 
+@pytest.mark.thorough
 def test_a_recorded_step_is_drawn_as_it_was(show: Show) -> None:
     run = report_as_run(recognise_format(GPT).read(GPT), GPT)  # type: ignore[union-attr]
     assert run.trace is not None

@@ -183,6 +183,7 @@ print(len(heard))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("lengths", "said_again"),
     [

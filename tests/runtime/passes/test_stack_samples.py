@@ -342,6 +342,7 @@ def test_a_sample_shows_where_the_program_was_when_it_gave_the_lock_away(tmp_pat
     hold_once(attempt)
 
 
+@pytest.mark.thorough
 def test_a_trial_that_a_call_of_c_keeps_waiting_gives_no_time_to_the_sample_before_it(tmp_path: Path) -> None:
     """It gave a millisecond of each such call to the line before: 2 points of a program of long calls."""
     code = """
@@ -476,6 +477,7 @@ def test_a_file_that_cannot_be_written_costs_the_samples_and_not_the_program(tmp
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
+@pytest.mark.thorough
 def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where_they_work(
     tmp_path: Path,
 ) -> None:
