@@ -271,7 +271,6 @@ class _Source:
             yield Construct(
                 "pure-recursion" if again else "pure", function.name, str(again or function.lineno)
             )
-        loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         for node in around:
             # A sampler in the process sees the end of a loop's body at the line where the loop begins again.
             if isinstance(node, _LOOPS):
