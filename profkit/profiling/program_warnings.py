@@ -15,6 +15,9 @@ _WARNING = re.compile(
     r"^(?P<file>[^\n:]{1,400}\.(?:py|ipynb)):(?P<line>\d{1,7}): (?P<category>\w{0,60}Warning): (?P<text>[^\n]+)",
     re.MULTILINE,
 )
+# torch warns at the Python frame that called it, which is this package's where it looks at the calls. The timed run,
+# which nothing looks at, has the program's own line for the same text.
+_OWN_FRAME = re.compile(r"(?:^|/)profkit/runtime/passes/host/")
 _INSIDE = re.compile(r"\s*\(Triggered internally at [^)]*\)\s*$")  # where in torch's own source
 
 
@@ -32,5 +35,6 @@ def read_warnings(log: Path) -> tuple[ProgramWarning, ...]:
             _INSIDE.sub("", match["text"].strip())[:LONGEST],
         )
         for match in _WARNING.finditer(printed)
+        if not _OWN_FRAME.search(match["file"].replace("\\", "/"))
     )
     return tuple(warnings)[:MAX_WARNINGS]

@@ -469,10 +469,11 @@ PRINTED = """3 orders
 work.py:7: UserWarning: A tensor of arrays is extremely slow. Join them. (Triggered internally at /x/new.cpp:252.)
 /app/work.py:3: DeprecationWarning: orders is the old name
 /app/work.py: Warning: no line
+/lib/profkit/runtime/passes/host/operation_window.py:86: UserWarning: A tensor of arrays is extremely slow. Join them.
 """
 
 
-def test_warnings_are_read_from_what_a_program_printed_each_once(tmp_path: Path) -> None:
+def test_warnings_are_read_each_once_where_the_program_has_its_line(tmp_path: Path) -> None:
     log = tmp_path / "timing-1.log"
     log.write_text(PRINTED)
     found = read_warnings(log)
