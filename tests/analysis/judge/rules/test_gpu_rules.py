@@ -204,6 +204,57 @@ def test_wasted_sectors_that_only_the_caches_see_are_no_reason_for_what_dram_tak
     assert "wasted-sectors" in insights(reach)
 
 
+# A Triton kernel that scans along the strided dimension, on an H200: shuffles wait behind the sectors of its loads.
+STRIDED_SCAN: Values = {
+    "time.kernel": 2.606e-3,
+    "sm.throughput": 18.0,
+    "memory.throughput": 48.5,
+    "memory.sectors.excess": 29e6,
+    "bandwidth.dram.share": 10.2,
+    "bandwidth.l1.share": 48.5,
+    "bandwidth.l2.share": 30.0,
+    "bandwidth.shared.share": 8.2,
+    "pipe.fp32.utilization": 8.2,
+    "pipe.alu.utilization": 12.7,
+    "pipe.xu.utilization": 2.8,
+    "issue.active": 17.9,
+    "launch.waves": 41.4,
+    "launch.multiprocessors": 132.0,
+    "occupancy.achieved": 37.1,
+    "occupancy.theoretical": 37.5,
+    "memory.coalescing": 12.5,
+    "memory.sectors_per_request.load": 31.1,
+    "memory.sectors_per_request.store": 32.0,
+    "stall.barrier": 1.69,
+    "stall.drain": 0.45,
+    "stall.lg_throttle": 0.37,
+    "stall.long_scoreboard": 6.08,
+    "stall.mio_throttle": 6.85,
+    "stall.selected": 1.0,
+    "stall.short_scoreboard": 13.17,
+    "stall.wait": 1.91,
+}
+
+
+def test_shuffles_that_wait_behind_wasted_sectors_are_no_reason_to_use_fewer_of_them() -> None:
+    found = insights(STRIDED_SCAN, gpu=H100)
+    assert "wasted-sectors" in found
+    assert "waiting-warps" not in found
+    fixed = {**STRIDED_SCAN, "memory.coalescing": 100.0, "memory.sectors_per_request.load": 4.0}
+    assert "waiting-warps" in insights(fixed, gpu=H100)
+    shared = {**STRIDED_SCAN, "bandwidth.shared.share": 40.0}  # then shared memory itself fills the pipe
+    assert "waiting-warps" in insights(shared, gpu=H100)
+
+
+def test_threads_that_queue_at_one_slice_of_l2_are_not_told_to_take_the_same_path() -> None:
+    crowded = {**FEW_ADDRESSES, "memory.atomics": 1e6}
+    diverging = {"warp.execution_efficiency": 57.7}
+    assert "divergent-warps" in insights({**NAIVE_PRODUCT, **diverging})
+    found = insights({**crowded, **diverging})
+    assert "serial-atomics" in found
+    assert "divergent-warps" not in found
+
+
 def test_bank_conflicts_that_limit_a_kernel_are_found() -> None:
     found = insights(SAMPLES["transposeCoalesced"])["bank-conflicts"]
     assert found.gain is not None
@@ -273,6 +324,32 @@ def test_a_product_in_fp32_may_use_the_tensor_cores_where_they_are_faster() -> N
     assert found.gain.at_most == pytest.approx(1 - 1 / 7.4)
     assert "no-tensor-cores" not in insights({}, name, A4500)  # TF32 is not faster than FP32 there
     assert "no-tensor-cores" not in insights({}, name, TU116)
+    of_16_bits = (
+        "void implicit_convolve_sgemm<__nv_bfloat16, __nv_bfloat16, 1024, 5, 5, 3, 3, 3, 1, 0, 0, 0>(int)"
+    )
+    assert "no-tensor-cores" not in insights({}, of_16_bits, H100)
+    assert "no-tensor-cores" in insights({}, of_16_bits.replace("__nv_bfloat16", "float"), H100)
+
+
+@pytest.mark.parametrize(
+    ("operation", "told"),
+    [
+        ("aten::native_layer_norm_backward [96,512,768], [96,512,768], [96,512,1]", False),
+        ("aten::native_layer_norm_backward [4,16,768], [4,16,768], [4,16,1]", True),
+        ("aten::mm [2,4096], [4096,4096]", True),  # a larger batch gives it more tiles
+    ],
+)
+def test_a_librarys_few_blocks_are_a_reason_for_more_work_where_it_has_little(
+    operation: str, told: bool
+) -> None:
+    one = kernel_documents.kernel("void at::native::GammaBetaBackwardCUDAKernelTemplate<float, float>(long)")
+    values: Values = {"launch.blocks": 12.0, "launch.waves": 0.09, "launch.multiprocessors": 132.0}
+    document = replace(kernel_documents.document({one: (1e-3, values)}), gpus=(H100,))
+    assert document.trace is not None
+    times = tuple(replace(time, operation=operation, operations=1) for time in document.trace.kernels)
+    document = replace(document, trace=replace(document.trace, kernels=times))
+    document = replace(document, kernels=classify_bottlenecks(document))
+    assert ("small-grid" in {one.rule for one in find_insights(document)}) == told
 
 
 @pytest.mark.parametrize(

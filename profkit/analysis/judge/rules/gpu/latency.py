@@ -3,21 +3,24 @@ wave, too short to launch."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil
+from math import ceil, prod
 
 from profkit.analysis.evidence import KernelEvidence, RunEvidence, runs_side_by_side
 from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES, bounded_gain, insight_on
 from profkit.analysis.judge.rules.gpu.memory import (
+    BEHIND_L1,
     GLOBAL_ACCESSES,
     GLOBAL_SECTORS,
     LOOKED_UP_SECTORS,
+    fills_l1,
     local_share,
     scatters_stores,
 )
 from profkit.analysis.judge.words import words
-from profkit.analysis.kernel_names.owner import OWN_CODE
+from profkit.analysis.kernel_names.owner import OWN_CODE, is_matrix_product
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, SATURATED, filled_share
 from profkit.analysis.summaries.kernels import stalls
 from profkit.core.formatting import format_quantity, percent_text, plural
@@ -56,8 +59,10 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
             continue
         if unsaturated and reason != "long_scoreboard":
             continue
-        for_memory = reason in ("long_scoreboard", "lg_throttle") or (
-            reason == "drain" and scatters_stores(kernel)
+        for_memory = (
+            reason in ("long_scoreboard", "lg_throttle")
+            or (reason == "drain" and scatters_stores(kernel))
+            or (reason in BEHIND_L1 and fills_l1(kernel))
         )
         if for_memory and (
             kernel.below("memory.coalescing", 80.0) or (local_share(kernel) or 0.0) > OF_SECTORS
@@ -324,6 +329,8 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
             continue
         if kernel.bound in ("dram", "l2", "tensor", "launch") or _heap_line(run, kernel) is not None:
             continue
+        if _serial_atomics(kernel) or _crowded_slices(kernel):
+            continue  # one slice of L2 takes the time, however many threads ask it at once
         yield insight_on(
             "divergent-warps",
             kernel,
@@ -336,6 +343,9 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
+THREADS = 2048  # of a multiprocessor, at most (NVIDIA's compute capabilities 8.0, 9.0 and 10.0)
+_SHAPES = re.compile(r"\[(\d[\d,]*)\]")
+_PRODUCTS = re.compile(r"conv|attention|mm\b|linear|matmul|einsum")  # a larger batch gives them more tiles
 MIN_LOST = 0.1  # of the time: the end of every kernel costs some
 MAX_WAVES = 8.0  # with more of them the last one is below 12 % of the time
 SHORT = 1.5e-6  # s that a block works: what it costs by itself is a good part of that
@@ -367,6 +377,8 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
         same = (other for other in run.kernels if other.operation and other.operation == kernel.operation)
         if library and filled_share(next(same, kernel).values) == 1:
             continue  # a small part of an operation whose largest kernel fills the device
+        if library and _is_large(kernel):
+            continue  # a batch that is larger still would not change how the library divides it
         yield insight_on(
             "small-grid",
             kernel,
@@ -377,6 +389,18 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
             ("launch.blocks", "launch.waves"),
             change=words("small-grid.library") if library else words("small-grid"),
         )
+
+
+def _is_large(kernel: KernelEvidence) -> bool:
+    """Return whether an operation, but a product, works on as many elements as threads fill the device."""
+    operation = kernel.operation or ""
+    most = max((prod(map(int, shape.split(","))) for shape in _SHAPES.findall(operation)), default=0)
+    fills = kernel.values["launch.multiprocessors"] * THREADS
+    return (
+        most >= fills
+        and not is_matrix_product(kernel.row.scope.name or "")
+        and not _PRODUCTS.search(operation)
+    )
 
 
 def small_blocks(run: RunEvidence) -> Iterator[Insight]:

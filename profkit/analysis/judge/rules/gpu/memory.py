@@ -90,6 +90,17 @@ def scatters_stores(kernel: KernelEvidence) -> bool:
     return (kernel.values.get("memory.sectors_per_request.store") or 0.0) > 2 * IDEAL_SECTORS
 
 
+# What instructions of shared memory and shuffles wait for: the pipe that they share with global accesses.
+BEHIND_L1 = ("short_scoreboard", "mio_throttle")
+
+
+def fills_l1(kernel: KernelEvidence) -> bool:
+    """Return whether L1 is the busiest unit, by global accesses: shared memory asks for less than half of its time."""
+    busy = unit_utilization(kernel)
+    own, top = busy.get("L1", 0.0), max(busy.values(), default=0.0)
+    return 0 < own == top and kernel.below("bandwidth.shared.share", MAJORITY * own)
+
+
 def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
     """Return how memory limits the kernel: in words, the share of its time that follows the traffic, and
     how that is known."""
@@ -103,6 +114,7 @@ def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
             "the time shrinks with the sectors at most as much as these do",
         )
     reasons = ("long_scoreboard", "lg_throttle", *(("drain",) if scatters_stores(kernel) else ()))
+    reasons += BEHIND_L1 if fills_l1(kernel) else ()
     # the rest waits for local memory
     waiting = kernel.stall_share(*reasons) * (1.0 - (local_share(kernel) or 0.0))
     if kernel.bound in ("latency", "launch") and waiting >= 0.3:

@@ -134,11 +134,11 @@ def masked_attention(run: RunEvidence) -> Iterator[Insight]:
     if share >= MUCH:
         yield insight_at(
             "masked-attention",
-            "Use is_causal=True or a block mask: this attention reads a tensor as its mask",
+            "Skip what the mask of this attention hides: it is computed, and read as a tensor",
             f"attention with an attn_mask takes {percent_text(100 * share)} of the time: a tensor as a mask is read "
             "for each pair of tokens, and what it hides is computed all the same",
             main_line(own),
-            run.gain(HALF * share, "as if the half that a causal mask hides were skipped"),
+            run.gain(HALF * share, "as if half of the scores were hidden, as in a causal mask, and skipped"),
         )
 
 

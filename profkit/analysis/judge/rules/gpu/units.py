@@ -41,6 +41,8 @@ _ELEMENT = re.compile(
 )
 OF_DOUBLES = 0.5  # of the GPU time: with less, single results are summed in it
 _INSIDE = re.compile(r"aten::_?(?:linalg_(?!matmul|multi_dot)|lu_|cholesky|triangular_|ormqr|geqrf|lstsq)")
+# cuDNN names convolutions of 16 bits that run on FP32 units after those of FP32: the type is an argument.
+_OF_16_BITS = re.compile(r"bfloat16|__half|\bhalf\b|bf16|f16f16|fp16", re.IGNORECASE)
 _OF_TF32 = re.compile(r"tf32|tensorop|s1688|s16816", re.IGNORECASE)
 _ALIGNMENT = re.compile(r"align(1|2)(?!\d)")
 _SHAPES = re.compile(r"\[([\d,]*)\]")
@@ -249,7 +251,7 @@ def _is_plain_fp32(kernel: KernelEvidence) -> bool:
     name = kernel.row.scope.name or ""
     inside = _INSIDE.match(kernel.operation or "")  # of a solver, which sets its own precision
     product = not inside and (is_matrix_product(name) or kernel.owner == "cudnn")
-    fp32 = product and _OF_FP32.search(name) and not _OF_TF32.search(name)
+    fp32 = product and _OF_FP32.search(name) and not (_OF_TF32.search(name) or _OF_16_BITS.search(name))
     return bool(fp32) and not kernel.above("tensor.utilization", 10.0)
 
 
