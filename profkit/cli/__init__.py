@@ -17,6 +17,8 @@ from types import FrameType
 
 from profkit.core.errors import Interrupted, MachineError, ProfkitError
 
+# Of the command, in seconds of time.monotonic: what is imported next takes the user half a second, too.
+BEGAN = time.monotonic()
 # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
 INTERNAL_ERROR = 70
 

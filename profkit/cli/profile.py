@@ -105,7 +105,7 @@ def profile(
     quiet: options.QuietOption = False,
 ) -> None:
     """Profile a program with every profiler that works here; show where the time goes and what to change."""
-    from profkit.cli import print_fault
+    from profkit.cli import BEGAN, print_fault
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.core.signals import defer_interrupts
@@ -154,7 +154,7 @@ def profile(
         )
         document, folder = profile_running(attached, progress)
     elif elsewhere is None:
-        document, folder = profile_workload(request, progress, take_input=True)
+        document, folder = profile_workload(request, progress, take_input=True, began=BEGAN)
     else:
         from profkit.profiling.elsewhere import profile_elsewhere
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -56,10 +56,17 @@ from profkit.runtime.passes.read import read_packages
 PEAK_SECONDS = 3.0  # that the measurement of the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of the time that a run may take without --budget: passes take longer than planned
 TIMING_SHARE = 0.25  # of a budget, for the normal runs
-# Without --budget these passes run even when the default time limit is nearly used up. Counts of calls prove most
-# causes: without them, a run of a two-second program, whose simulation takes ten, found the costly place without its
-# cause.
-EXEMPT_FROM_DEFAULT_LIMIT: tuple[PassName, ...] = ("trace", "stacks", "counters", "cprofile")
+# Without --budget these passes run even when the default time limit is nearly used up: the seconds by which they may
+# exceed it. Counts of calls prove most causes, so these come before a simulation. By estimates, which are high, short
+# programs and those whose sampled run was slow by chance exceed the limit by up to 4 s; one that imports scikit-learn,
+# which takes 14 s under valgrind, by 12. A region is marked for the sake of its numbers.
+EXEMPT_FROM_DEFAULT_LIMIT: Mapping[PassName, float] = {
+    "trace": math.inf,
+    "stacks": math.inf,
+    "counters": math.inf,
+    "cprofile": math.inf,
+}
+SIMULATION_BEYOND = 4.0
 FIRST_ANSWER = (2.5, 8.0)  # normal runs, and seconds, after which a first answer is given
 SAMPLING_PASS_COST = 1.6  # estimated cost, in normal runs, of a pass that samples and traces
 WAITING_LIMIT_FACTOR = 2.0  # times its limit: a step may take this long if it waited for a processor
@@ -68,9 +75,8 @@ EXPLAINING_LIMIT = (
     3.0,
     30.0,
 )  # a failure is explained in at most so many times the time until it, plus seconds
-OUTSIDE_SECONDS = (
-    2.5  # that profkit takes to start, to read what passes left, and to judge and write its reports
-)
+# That profkit takes to judge and to write its reports; the same with what it takes to read what the last passes left.
+REPORT_SECONDS, AFTER_SECONDS = 0.6, 1.0
 
 _LOST = re.compile(re.escape(LOST).replace(r"\{\}", "(.+)"))
 
@@ -82,11 +88,18 @@ class RunCollector:
     """A run that is being collected. Everything that is known so far is in `document` and on disk."""
 
     def __init__(
-        self, context: RunContext, backend: Backend, run: BackendRun, progress: Progress, judge: Judge
+        self,
+        context: RunContext,
+        backend: Backend,
+        run: BackendRun,
+        progress: Progress,
+        judge: Judge,
+        began: float | None = None,
     ) -> None:
+        """Create the collector of a run that `began` at this moment of `time.monotonic`; None: now."""
         self._context, self._backend, self._run = context, backend, run
         self._progress, self._judge = progress, judge
-        self._begin = time.monotonic()
+        self._begin = began if began is not None else time.monotonic()
         self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
         self._answer: Insight | None = None  # the best answer so far
         self._changed_by = ""  # the pass that last changed it
@@ -251,27 +264,29 @@ class RunCollector:
         budget = self._budget(known)
         if budget is None or known.plain_seconds is None:
             return tuple(waiting)
-        # A budget of the user limits every pass. Without one, the passes in EXEMPT_FROM_DEFAULT_LIMIT run in any case.
-        kept = EXEMPT_FROM_DEFAULT_LIMIT if self._context.budget is None else ()
+        # A budget of the user limits every pass.
+        kept = dict(EXEMPT_FROM_DEFAULT_LIMIT) if self._context.budget is None else {}
+        if kept and not known.marked and any(plan.simulated for plan in waiting):
+            kept["counters"] = SIMULATION_BEYOND
         own = self._backend.allowances.get(self._context.depth) if self._context.budget is None else None
         left = self.left_of(budget)
         if self._timing is not None:  # the other normal runs get their time before the later passes
             left -= self._timing[0].owed(known.plain_seconds)
         return keep_to_budget(waiting, left, known.plain_seconds, budget, kept, own)
 
-    def left_of(self, budget: float) -> float:
-        """Return the seconds of a budget that are left for passes; time for the reports is set aside."""
-        return budget - (time.monotonic() - self._begin) - OUTSIDE_SECONDS
+    def left_of(self, budget: float, after: float = AFTER_SECONDS) -> float:
+        """Return the seconds of a budget that are left for passes; those `after` them are set aside."""
+        return budget - (time.monotonic() - self._begin) - after
 
     def left_for_trials(self) -> float | None:
         """Return the seconds of the user's budget, or of what a run takes by itself, that are left; None: no limit."""
         if self._context.budget is not None:
-            return self.left_of(self._context.budget)
+            return self.left_of(self._context.budget, REPORT_SECONDS)
         allowance = self._backend.allowances.get(self._context.depth)
         if allowance is None or self._plain_seconds is None:
             return None
         runs, seconds = allowance
-        return self.left_of(runs * self._plain_seconds + seconds)
+        return self.left_of(runs * self._plain_seconds + seconds, REPORT_SECONDS)
 
     def _budget(self, known: PlanState) -> float | None:
         """Return the wall seconds that the whole run may take; None: no limit, or not known yet."""

@@ -7,6 +7,7 @@ read.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -73,17 +74,23 @@ def make_plan(options: ProfileOptions) -> Plan:
 
 
 def profile_workload(
-    options: ProfileOptions, progress: Progress, *, page: bool = True, take_input: bool = False
+    options: ProfileOptions,
+    progress: Progress,
+    *,
+    page: bool = True,
+    take_input: bool = False,
+    began: float | None = None,
 ) -> tuple[RunDocument, Path]:
     """Run the workload through every pass, and return the judged run and its folder.
 
     Without `page` it has no report.html. `take_input`: standard input is the user's, and each run of the workload
-    gets it.
+    gets it. `began`: the moment of `time.monotonic` from which its time counts; None: now.
 
     Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself.
     An error that is raised later leaves a run in the state `failed`, and names it (`run`). An interrupted run is
     returned in the state `interrupted`.
     """
+    began = began if began is not None else time.monotonic()
     check_options(options)
     workload = describe_workload(options.command, options.name)
     choice = choose_backend(options.backend, workload)
@@ -105,7 +112,9 @@ def profile_workload(
             context = last.enter_context(kept_at_hand(context, name))
             folder = context.folder
             run = backend.start(context, choice.gpus)
-            collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
+            collector = RunCollector(
+                context, backend, run, progress, lambda d: judge_document(d, targets), began
+            )
             collector.update(notes=(*collector.document.notes, *facts))
         try:
             if hurry.is_set():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from profkit.core.types import Depth, Fact, PassName, PassPlan
 
@@ -70,26 +71,29 @@ def keep_to_budget(
     left: float,
     plain_seconds: float,
     budget: float,
-    kept: Collection[PassName] = (),
+    kept: Mapping[PassName, float] = MappingProxyType({}),
     allowance: tuple[float, float] | None = None,
 ) -> tuple[PassPlan, ...]:
     """Return the waiting passes, some shortened or skipped so that all fit; the most informative come first.
 
-    `left`: wall seconds that they may take together, of `budget` for the whole run. Those that are `kept` run in any
-    case. `allowance`: the normal runs and seconds of profkit's own limit, from which `budget` follows; None where it is
-    the user's. A pass that may be cut gets the least that it needs, so that there is time for the others, and at the
-    end what they leave.
+    `left`: wall seconds that they may take together, of `budget` for the whole run. `kept`: by how many seconds all may
+    exceed that so that a pass runs; those that may most come first. `allowance`: the normal runs and seconds of
+    profkit's own limit, from which `budget` follows; None where it is the user's. A pass that may be cut gets the least
+    that it needs, so that there is time for the others, and at the end what they leave.
     """
     passes = list(waiting)
     beyond = 0.0  # seconds by which the passes that are kept exceed the budget
     wanted: dict[int, float] = {}  # of passes that got less time than they would take
-    for place in sorted(range(len(passes)), key=lambda place: PRIORITY[passes[place].name]):
+    for place in sorted(
+        range(len(passes)), key=lambda at: (-kept.get(passes[at].name, 0.0), PRIORITY[passes[at].name])
+    ):
         planned = passes[place]
         seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
         if planned.skipped is not None:
             continue
         finish = planned.steps[0].finish if planned.steps else 0.0
-        if planned.name in kept and left < (need := min(seconds, planned.least or seconds)):
+        need = min(seconds, planned.least or seconds)
+        if left < need <= left - beyond + kept.get(planned.name, 0.0):
             beyond, left = beyond + need - left, need
         if planned.least is not None and planned.least < seconds and left >= planned.least:
             wanted[place], seconds = seconds, planned.least

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from dataclasses import replace
+from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli_runner import profkit
 
+from profkit.backends import PlanState, RunContext
+from profkit.core.errors import Progress
 from profkit.core.run_folder import read_run
 from profkit.core.types import Fact, PassPlan, Step
-from profkit.profiling.collect import needs_peaks
+from profkit.profiling.collect import RunCollector, needs_peaks
 from profkit.profiling.time_limits import keep_to_budget
 from tests import documents
 from tests.spoken import spoken, spoken_lines
@@ -54,11 +59,11 @@ def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_wou
 
 
 def test_a_pass_that_is_left_out_says_whose_limit_it_is_and_what_of_it_is_left():
-    (counters,) = keep_to_budget((COUNTERS,), 2.0, 4.0, 30.0, (), (5.0, 10.0))
+    (counters,) = keep_to_budget((COUNTERS,), 2.0, 4.0, 30.0, {}, (5.0, 10.0))
     assert spoken(counters.skipped) == (
         "it would take about 24 s, but only 2 s of profkit's own limit of 5 normal runs + 10 s (about 30 s) are left"
     )
-    plans = keep_to_budget(WAITING, 3.0, 1.0, 15.0, ("stacks", "counters"), (5.0, 10.0))
+    plans = keep_to_budget(WAITING, 3.0, 1.0, 15.0, {"stacks": inf, "counters": inf}, (5.0, 10.0))
     assert spoken(next(plan.skipped for plan in plans if plan.skipped is not None)) == (
         "it would take about 4 s, but what ran before and the more important passes need all of "
         "profkit's own limit of 5 normal runs + 10 s (about 15 s)"
@@ -89,23 +94,70 @@ def test_a_pass_whose_tool_may_write_long_is_planned_for_the_limit_that_this_lea
     """Programs of C++ were simulated for 6 s where 13 were estimated."""
     step = replace(COUNTERS.steps[0], finish=20.0)
     cut = replace(COUNTERS, steps=(step,), cost=13.0, limit=13.0, least=5.0)
-    (counters,) = keep_to_budget((cut,), 17.0, 1.0, 23.0, ("counters",))
+    (counters,) = keep_to_budget((cut,), 17.0, 1.0, 23.0, {"counters": inf})
     assert counters.limit == 1.25 * 5.0
     assert counters.cost == counters.limit + 1.0
-    (counters,) = keep_to_budget((cut,), 60.0, 1.0, 70.0, ("counters",))
+    (counters,) = keep_to_budget((cut,), 60.0, 1.0, 70.0, {"counters": inf})
     assert (counters.limit, counters.cost) == (12.0, 13.0)
 
 
 def test_what_is_kept_runs_where_nothing_is_left_and_what_did_not_fit_counts_it_in_its_budget():
-    plans = keep_to_budget(WAITING, 3.0, 1.0, 30.0, ("stacks", "counters"))
+    plans = keep_to_budget(WAITING, 3.0, 1.0, 30.0, {"stacks": inf, "counters": inf})
     assert [plan.name for plan in plans if plan.skipped is None] == ["stacks", "counters"]
     assert plans[1].fix == "--budget 39"  # 5 s that counters take beyond it, and 4 of its own
 
 
 def test_what_is_kept_and_may_be_cut_gets_the_least_that_it_needs():
     cut = replace(COUNTERS, limit=6.0, least=4.0)
-    (counters,) = keep_to_budget((cut,), -1.0, 2.0, 30.0, ("counters",))
+    (counters,) = keep_to_budget((cut,), -1.0, 2.0, 30.0, {"counters": inf})
     assert (counters.skipped, counters.limit) == (None, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("left", "runs"),
+    [
+        (10.0, ["cprofile", "counters"]),
+        (8.0, ["cprofile", "counters"]),  # 3 s more than are left
+        (6.9, ["cprofile"]),
+        (3.0, ["cprofile"]),  # which alone takes longer than is left
+    ],
+)
+def test_what_may_exceed_the_limit_by_some_seconds_comes_after_what_runs_in_any_case(left, runs):
+    """Imports of scikit-learn took 14 s under valgrind, and the whole run 15 s more than it may."""
+    simulated = replace(COUNTERS, least=None, cost=7.0)
+    plans = keep_to_budget((simulated, CALLS), left, 1.0, 30.0, {"counters": 3.0, "cprofile": inf})
+    assert sorted(plan.name for plan in plans if plan.skipped is None) == sorted(runs)
+    if plans[0].skipped is not None:
+        assert plans[0].fix == f"--budget {30 + 11 - left:.0f}"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "simulated", "marked", "budget", "skipped"),
+    [
+        (8.0, True, False, None, False),  # 11 - 4 for cProfile - 1 for the reports: 2 s too many
+        (11.0, True, False, None, True),
+        (11.0, False, False, None, False),  # counts by a PMU
+        (11.0, True, True, None, False),  # of a region
+        (8.0, True, False, 14.0, False),
+        (8.0, True, False, 12.0, True),  # a budget is never exceeded
+    ],
+)
+def test_a_simulation_is_left_out_where_it_would_make_the_run_much_longer_than_it_may_be(
+    tmp_path, seconds, simulated, marked, budget, skipped
+):
+    """The run began 4 s ago, of which profkit's own start is a part."""
+    context = RunContext(
+        documents.document().workload, documents.document().machine, tmp_path, "standard", None, 0.01, 1.0
+    )
+    backend = SimpleNamespace(name="cpu", allowances={"standard": (1.0, 14.0 / 0.95)}, has_device=False)
+    began = time.monotonic() - 4.0
+    collector = RunCollector(
+        replace(context, budget=budget), backend, SimpleNamespace(), Progress(), lambda d: d, began
+    )
+    counters = replace(COUNTERS, cost=seconds, simulated=simulated)
+    state = PlanState(marked=marked, plain_seconds=1.0)
+    _, found = collector._fit_to_time((CALLS, counters), state)
+    assert (found.skipped is not None) == skipped
 
 
 def test_peaks_are_measured_only_where_something_is_held_against_them():

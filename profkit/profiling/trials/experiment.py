@@ -27,6 +27,7 @@ PROMISING = 0.95  # of the fastest normal run: pairs are made only below this
 HARMFUL = 1.1  # times the slowest normal run
 FLOOR = 0.02  # the relative change of a time that counts
 MAX_PAIRS = 20
+EXCESS = 0.5  # of a pair: by so much the last one may end late
 # Normal runs, and seconds, after which a trial that nobody requested is ended: the change is no improvement.
 IMPATIENT = (2.0, 5.0)
 _MAX_PRINTED = 8 << 20  # bytes of standard output that are compared
@@ -69,13 +70,17 @@ class TrialRun:
         bench: TrialSetting,
         experiment: Experiment,
         deadline: float,
-        extra: float,
+        latest: float,
         timeout: float | None,
         *,
         patient: bool = True,
     ) -> None:
+        """Create a trial that ends by `deadline`, or by `latest` if four pairs can decide until then.
+
+        Both are moments of `time.monotonic`. A trial that is not `patient` begins no pairs that would end later.
+        """
         self._bench, self._experiment, self._deadline = bench, experiment, deadline
-        self._extra = extra
+        self._latest, self._patient = max(deadline, latest), patient
         runs, seconds = IMPATIENT
         self._limit = plain_time_limit(
             bench.longest, timeout, None if patient else runs * bench.longest + seconds
@@ -152,16 +157,15 @@ class TrialRun:
         show that the single run was misleading, because the normal run that it was compared with was slow.
         """
         change, most = None, 0
-        # A change that was faster once gets the four pairs that can decide, if they take no more than a minute.
-        needed, begin = FIRST_ROUNDS * each, time.monotonic()
-        deadline = max(self._deadline, begin + needed) if needed <= self._extra else self._deadline
-        if begin + needed > deadline + 0.5 * each:
+        # A change that was faster once gets the four pairs that can decide, where these fit.
+        end = time.monotonic() + FIRST_ROUNDS * each
+        if end > self._latest + (EXCESS * each if self._patient else 0.0):
             return None
+        deadline = max(self._deadline, end)
         while len(self._pairs) < MAX_PAIRS:
             # Once begun, all four are made, even if the machine has become slower.
-            deciding = len(self._pairs) < FIRST_ROUNDS
-            until = max(deadline, begin + self._extra) if deciding else deadline
-            if time.monotonic() + each > until + 0.5 * each:
+            until = max(deadline, self._latest) if len(self._pairs) < FIRST_ROUNDS else deadline
+            if time.monotonic() + each > until + EXCESS * each:
                 break
             order, seed = [True, False], self._draw.randrange(1, 2**32)
             self._draw.shuffle(order)

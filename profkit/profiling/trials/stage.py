@@ -28,10 +28,9 @@ MAX_TRIALS = 3
 # budget: enough for the four pairs of a program of 3 s.
 REQUESTED, ALL = (3.0, 30.0), (60.0, 600.0)
 DECIDING = 60.0  # further seconds for a change that was faster once, if four pairs fit into them
-# Without a request they get what the passes left of the time of the run, and one run in any case: it refutes most
-# changes. Three runs of a program of half a second would decide nothing, so 5 s are the least. A change that was faster
-# in its one run gets more: four pairs of a program of two seconds.
-UNREQUESTED, UNREQUESTED_DECIDING = (3.0, 5.0), 20.0
+# Without a request they get what the passes left of the time of the run, and a change that was faster in its one run
+# all of it. One run is worth its time where four pairs do not fit, too: it refutes most changes.
+UNREQUESTED = (3.0, 5.0)
 MORE = "--try all"
 DEPTHS = ("standard", "full")  # at which trials are made without a request
 
@@ -57,8 +56,6 @@ def time_for(context: RunContext, trying: Trying, longest: float, left: float | 
     if left is None or (requested and context.budget is None):
         return TrialTime(together, DECIDING, requested)
     left = max(0.0, left)
-    if not requested:
-        return TrialTime(min(together, left), UNREQUESTED_DECIDING, requested)
     together = min(together, left)
     return TrialTime(together, min(DECIDING, left - together), requested)
 
@@ -102,15 +99,14 @@ def _make_trials(
     deadline = begin + allowed.together
     done: tuple[TriedChange, ...] = ()
     waiting = list(candidates if trying == "all" else candidates[:MAX_TRIALS])
-    # Without a request, the first trial gets its run even if the passes left little time.
-    while waiting and (time.monotonic() + setting.longest <= deadline or not (done or allowed.requested)):
+    while waiting and time.monotonic() + setting.longest <= deadline:
         experiment = waiting.pop(0)
         longer = ", longer if it helps" if allowed.deciding else ""
         progress.begin("try", f"{CHANGES[experiment.name]}, about {setting.longest:.0f} s{longer}")
-        extra = max(0.0, min(allowed.deciding, deadline + allowed.deciding - time.monotonic()))
+        latest = deadline + allowed.deciding
         try:
             trial = TrialRun(
-                setting, experiment, deadline, extra, context.timeout, patient=allowed.requested
+                setting, experiment, deadline, latest, context.timeout, patient=allowed.requested
             ).run()
         except (KeyboardInterrupt, Interrupted):
             trial = TriedChange(experiment.name, "interrupted", experiment.because, experiment.settings)
@@ -135,7 +131,7 @@ def _make_trials(
         reason = Fact.of("trial-left-out", seconds=setting.longest, left=seconds_left)
         left_out = tuple(_left_out(experiment, reason) for experiment in waiting)
         if not done:  # the budget is spent
-            progress.note(f"try: skipped, {fact_text(reason)}")
+            progress.note(f"try: skipped, {fact_text(reason)}: {MORE}")
             result = PassResult("try", None, "skipped", reason=reason, fix=MORE)
         update((*done, *left_out), result)
 

@@ -297,6 +297,23 @@ def test_no_pair_is_made_where_the_four_that_decide_do_not_fit(tmp_path: Path) -
     assert (told.state, (tmp_path / "runs").read_text()) == ("undecided", "x")
 
 
+@pytest.mark.parametrize(("patient", "pairs"), [(True, 4), (False, 0)])
+def test_pairs_that_nobody_asked_for_end_within_the_time_that_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patient: bool, pairs: int
+) -> None:
+    """Four pairs take 4 s, and 3.8 are left: a trial that was asked for may take half a pair longer."""
+
+    def measured(trial: TrialRun, *, changed: bool, seed: int) -> float:
+        trial._printed[changed].append("")
+        return 0.6 if changed else 1.0
+
+    monkeypatch.setattr(TrialRun, "_measure", measured)
+    on, tried = bench(tmp_path, "", 1.0), Experiment("collector", BECAUSE, 0.5)
+    now = time.monotonic()
+    told = TrialRun(on, tried, now, now + 3.8, None, patient=patient).run()
+    assert (told.pairs, told.state) == (pairs, "faster" if pairs else "undecided")
+
+
 # ------------------------------------------------------------ a run's trials
 
 
@@ -343,9 +360,9 @@ def timed(**more: object) -> RunContext:
 @pytest.mark.parametrize(
     ("context", "trying", "left", "time"),
     [
-        (timed(), "auto", 6.3, stage.TrialTime(6.3, 20.0, requested=False)),  # of a program of 5 s
-        (timed(), "auto", 40.0, stage.TrialTime(15.0, 20.0, requested=False)),  # three runs
-        (timed(), "auto", -4.0, stage.TrialTime(0.0, 20.0, requested=False)),
+        (timed(), "auto", 6.3, stage.TrialTime(6.3, 0.0, requested=False)),  # of a program of 5 s
+        (timed(), "auto", 40.0, stage.TrialTime(15.0, 25.0, requested=False)),  # three runs, and four pairs
+        (timed(), "auto", -4.0, stage.TrialTime(0.0, 0.0, requested=False)),
         (timed(), "all", 6.3, stage.TrialTime(600.0, stage.DECIDING)),
         (timed(wanted=("timing", "try")), "auto", 6.3, stage.TrialTime(30.0, stage.DECIDING)),
         (timed(budget=90.0), "auto", 50.0, stage.TrialTime(30.0, 20.0)),
@@ -382,11 +399,20 @@ def carried_out(
     return told
 
 
-@pytest.mark.parametrize("left", [-4.0, 2.0])
-def test_one_change_is_tried_however_little_time_is_left_and_the_others_are_listed(
+@pytest.mark.parametrize("left", [-4.0, 0.9])
+def test_nothing_is_tried_that_would_make_the_run_longer_than_it_may_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float
 ) -> None:
-    *_, (trials, result) = carried_out(tmp_path, monkeypatch, left)
+    """One run was made in any case: five of twelve programs took up to 2.8 s longer than 5 T + 10 s."""
+    ((trials, result),) = carried_out(tmp_path, monkeypatch, left)
+    assert [one.state for one in trials] == ["left-out", "left-out"]
+    assert (result.state, result.fix) == ("skipped", "--try all")
+
+
+def test_what_fits_into_the_time_that_is_left_is_tried_and_the_others_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, (trials, result) = carried_out(tmp_path, monkeypatch, 2.0)
     assert [one.state for one in trials] == ["undecided", "left-out"]
     assert result.state == "finished"
     assert spoken(trials[1].reason).startswith("one run takes about 1.00 s, but only ")
@@ -517,7 +543,8 @@ def test_the_pairs_that_can_decide_are_made_also_where_the_program_became_slower
     on = replace(bench(tmp_path, SLOW), longest=0.01)
     options = {"file": str(tmp_path / "program.py"), "function": "cost", "line": LINE}
     tried = Experiment("memoise", BECAUSE, 0.5, {}, {"memoise": options})
-    told = TrialRun(on, tried, time.monotonic(), DEADLINE, None).run()
+    now = time.monotonic()
+    told = TrialRun(on, tried, now, now + DEADLINE, None).run()
     assert (told.state, told.pairs >= 4) == ("faster", True)
 
 
