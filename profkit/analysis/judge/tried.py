@@ -101,6 +101,8 @@ def _evidence(trial: TriedChange) -> str:
     """Return how it was measured: `the median of 6 pairs of alternating runs, -21 to -17 %`."""
     seen = trial.because.numbers
     text = f"tried in {plural(trial.pairs, 'pair')} of alternating runs"
+    if trial.pairs == 1:
+        text = "tried in one run and one pair of runs, which took less than half the time with it"
     if trial.name == "memoise" and "looks" in seen:
         text = f"{seen['arguments']:.0f} different arguments in {seen['looks']:.0f} observed calls; {text}"
     if trial.low is not None and trial.high is not None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from profkit.core.errors import ProfkitError, WorkloadError
 from profkit.core.files.regular import read_bounded
-from profkit.core.pairs import FIRST_ROUNDS, confirm, rounds_of_looks
+from profkit.core.inference import Interval
+from profkit.core.pairs import FIRST_ROUNDS, change_between, confirm, rounds_of_looks
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, Fact, Scope, TrialState, TriedChange
 from profkit.profiling.plain_run import OneRun, PlainProcess, RunOptions, variation
@@ -25,6 +26,9 @@ from profkit.runtime.passes.command import start_up_environment
 
 PROMISING = 0.95  # of the fastest normal run: pairs are made only below this
 HARMFUL = 1.1  # times the slowest normal run
+# Of the fastest normal run: one pair confirms a change that takes no more than this in the run before and in the pair,
+# where four do not fit. Of one program on a machine that others use, the slowest run took 1.4 times the fastest.
+HALVED = 0.5
 FLOOR = 0.02  # the relative change of a time that counts
 MAX_PAIRS = 20
 EXCESS = 0.5  # of a pair: by so much the last one may end late
@@ -105,7 +109,7 @@ class TrialRun:
                 # A slower change is shown with the median normal run, a change without effect with the fastest.
                 before = median(bench.plain) if slow else min(bench.plain)
                 return self._trial("slower" if slow else "same", before=before, after=first)
-            change = self._make_pairs(bench.longest + first_wall)
+            change = self._make_pairs(bench.longest + first_wall, first)
         except WorkloadError as fault:
             return self._trial("failed", reason=Fact.message(fault.message.splitlines()[0]))
         except ProfkitError as fault:
@@ -150,27 +154,26 @@ class TrialRun:
         )
         return replace(trial, **more)  # type: ignore[arg-type]
 
-    def _make_pairs(self, each: float) -> Change | None:
+    def _make_pairs(self, each: float, first: float) -> Change | None:
         """Make pairs, which take `each` seconds, until they decide or the next one would not fit.
 
-        None if the four pairs that a decision needs do not fit: then no pair is made. Also None if the first pairs
-        show that the single run was misleading, because the normal run that it was compared with was slow.
+        None if the four pairs that a decision needs do not fit: then no pair is made, unless the `first` run with the
+        change took half the time. Also None if the first pairs show that the single run was misleading, because the
+        normal run that it was compared with was slow.
         """
         change, most = None, 0
         # A change that was faster once gets the four pairs that can decide, where these fit.
         end = time.monotonic() + FIRST_ROUNDS * each
         if end > self._latest + (EXCESS * each if self._patient else 0.0):
-            return None
+            fits = time.monotonic() + each <= self._latest
+            return self._confirm_half(first) if fits and self._is_half([first], self._bench.plain) else None
         deadline = max(self._deadline, end)
         while len(self._pairs) < MAX_PAIRS:
             # Once begun, all four are made, even if the machine has become slower.
             until = max(deadline, self._latest) if len(self._pairs) < FIRST_ROUNDS else deadline
             if time.monotonic() + each > until + EXCESS * each:
                 break
-            order, seed = [True, False], self._draw.randrange(1, 2**32)
-            self._draw.shuffle(order)
-            seconds = {changed: self._measure(changed=changed, seed=seed) for changed in order}
-            self._pairs.append((seconds[True], seconds[False]))
+            self._make_pair()
             if len(self._pairs) < FIRST_ROUNDS:
                 if not self._is_promising():
                     return None
@@ -186,6 +189,33 @@ class TrialRun:
             ):
                 break
         return change
+
+    def _make_pair(self) -> None:
+        order, seed = [True, False], self._draw.randrange(1, 2**32)
+        self._draw.shuffle(order)
+        seconds = {changed: self._measure(changed=changed, seed=seed) for changed in order}
+        self._pairs.append((seconds[True], seconds[False]))
+
+    def _confirm_half(self, first: float) -> Change | None:
+        """Return the change that one pair and the runs before it show; None if not each took half the time with it."""
+        self._make_pair()
+        ((with_it, without),) = self._pairs
+        sides = (*self._bench.plain, without), (first, with_it)
+        # One text without the change does not show which parts of it are other in each run.
+        output = compare_outputs(self._printed[False], self._printed[True])
+        if not self._is_half(sides[1], sides[0]) or output == "different":
+            return None
+        seconds = median(sides[1]) - median(sides[0])
+        floor = TimeFloor()
+        shift, least = Interval(seconds, seconds, seconds), floor.floor(median(sides[0]))
+        change = change_between(
+            sides, shift, "different", least, floor.metric, "lower", "s", self._bench.scope
+        )
+        return replace(change, low=None, high=None)  # so few runs have no interval
+
+    @staticmethod
+    def _is_half(changed: Sequence[float], plain: Sequence[float]) -> bool:
+        return max(changed) <= HALVED * min(plain)
 
     def _is_promising(self) -> bool:
         """Return whether the fastest run with the change is faster than the fastest without, so far."""

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from profkit.backends import RunContext
 from profkit.core.errors import Interrupted, Progress
 from profkit.core.files.safe_folder import TemporaryFolder
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import RUN, Fact, PassResult, RunDocument, Scope, Timing, TriedChange
 from profkit.profiling.plain_run import RunOptions, value_of
 from profkit.profiling.trials.experiment import TrialRun, TrialSetting
@@ -203,7 +203,9 @@ def _outcome(trial: TriedChange) -> str:
     if trial.state in ("faster", "slower", "other-output") and trial.ratio is not None:
         before, after = (format_quantity(seconds or 0.0, "s") for seconds in (trial.before, trial.after))
         note = ", but it printed something else" if trial.state == "other-output" else ""
-        return f"{before} to {after} ({100 * (trial.ratio - 1):+.0f} %) in {trial.pairs} pairs{note}"
+        return (
+            f"{before} to {after} ({100 * (trial.ratio - 1):+.0f} %) in {plural(trial.pairs, 'pair')}{note}"
+        )
     return {
         "same": "not faster",
         "slower": "slower in one run",

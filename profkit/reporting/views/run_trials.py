@@ -103,9 +103,11 @@ def _ratio(trial: TriedChange) -> str:
 
 
 def _change(trial: TriedChange) -> str:
-    """Return the change of the time with its interval: `-12 % (-14 to -10)`; empty where it is not known."""
-    if trial.ratio is None or trial.low is None or trial.high is None:
+    """Return the change of the time: `-12 % (-14 to -10)`; one pair has no interval. Empty if it is not known."""
+    if trial.ratio is None:
         return ""
+    if trial.low is None or trial.high is None:
+        return f"{100 * (trial.ratio - 1):+.0f} %"
     low, middle, high = (100 * (ratio - 1) for ratio in (trial.low, trial.ratio, trial.high))
     upper = f"{high:+.0f}" if high < _MAX_SHOWN else f"over {_MAX_SHOWN:+d}"
     return f"{middle:+.0f} % ({low:+.0f} to {upper})"

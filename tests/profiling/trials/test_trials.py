@@ -314,6 +314,46 @@ def test_pairs_that_nobody_asked_for_end_within_the_time_that_is_left(
     assert (told.pairs, told.state) == (pairs, "faster" if pairs else "undecided")
 
 
+@pytest.mark.parametrize(
+    ("times", "printed", "state", "pairs"),
+    [
+        ((0.3, 1.0, 0.4), "", "faster", 1),
+        ((0.3, 1.0, 0.6), "", "undecided", 0),  # by one pair it is not known
+        ((0.3, 0.4, 0.4), "", "same", 0),  # the normal run before was slow by chance
+        ((0.6, 1.0, 0.4), "", "undecided", 0),  # no pair is made
+        ((0.3, 1.0, 0.4), "1.5 s", "undecided", 0),  # without the change the text may vary, too
+    ],
+)
+def test_what_halves_the_time_is_confirmed_by_one_pair_where_four_do_not_fit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    times: tuple[float, float, float],
+    printed: str,
+    state: str,
+    pairs: int,
+) -> None:
+    """A function whose results are kept took 0.36 s of 2.4, and stayed undecided while 4 s were left."""
+    first, without, again = times
+    left = [first, again]
+
+    def measured(trial: TrialRun, *, changed: bool, seed: int) -> float:
+        trial._printed[changed].append(printed if changed and seed else "")
+        return left.pop(0) if changed else without
+
+    monkeypatch.setattr(TrialRun, "_measure", measured)
+    on, tried = bench(tmp_path, "", 1.0), Experiment("collector", BECAUSE, 0.5)
+    now = time.monotonic()
+    told = TrialRun(on, tried, now, now + 2.0, None, patient=False).run()
+    assert (told.state, told.pairs, told.low) == (state, pairs, None)
+    assert (len(left) == 1) == (first > 0.5)
+    if pairs:
+        assert told.ratio == pytest.approx(0.35)
+        document = replace(documents.empty(), trials=(told,))
+        (found,) = with_trials(document, ())
+        assert "less than half the time" in found.evidence
+        assert "-65 %" in page.render(View("one", (trials_section(document),)))
+
+
 # ------------------------------------------------------------ a run's trials
 
 
