@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.stacks.python_code import MODULE, is_users_code, module_name
@@ -83,6 +84,7 @@ _ANSWER = re.compile(r"^(?!.*\boperator ).* ")  # what a function template retur
 _HIDDEN = re.compile(r"_.*|\[.*|.*[{}$].*|impl.*|functions|std|core|alloc|call(_once|_mut)?|do_call")
 
 
+@lru_cache(maxsize=4096)  # samples ask for a few long symbols of C++ tens of thousands of times
 def plain_symbol(symbol: str) -> str:
     """Return a symbol of C++ or Rust without arguments of templates, parameters and the version of a library.
 

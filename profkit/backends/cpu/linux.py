@@ -9,12 +9,10 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 from profkit.analysis.stacks.files import read_speedscope
 from profkit.analysis.stacks.merge import python_functions
@@ -28,7 +26,17 @@ from profkit.backends.source_lines import program_file, seen_in_registers, sourc
 from profkit.backends.watched_calls import seen_in_calls
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
-from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Workload
+from profkit.core.types import (
+    Fact,
+    PassName,
+    PassPlan,
+    PassResult,
+    SampledTime,
+    Stacks,
+    Step,
+    Timeline,
+    Workload,
+)
 from profkit.profilers.host.stacks import read_wall_time
 from profkit.profilers.perf.command import (
     FREQUENCY,
@@ -47,7 +55,7 @@ from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
 from profkit.profilers.perf.tasks import read_tasks
-from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
+from profkit.profilers.perf.thread_lanes import read_threads
 from profkit.profilers.perf.watch import read_watched
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
@@ -63,7 +71,6 @@ STARTING = 0.5  # seconds of a recording of its own: perf, and reading the stack
 READING = 0.3  # seconds: 5,000 samples at most, without their callers
 # Records of switches are small and many: of 50,000 switches a second 6 MB a second. Longer programs do without.
 LONGEST_SWITCHED = 60.0  # s
-_Found = TypeVar("_Found")
 DATA, _JIT, TEXT, SWITCHED = "trace.perf.data", "trace.jit.data", "trace.script.txt", "trace.switches.txt"
 LOOKS, WATCHED = "trace.looks", "trace.watched"
 
@@ -169,14 +176,14 @@ class SampledTrace(Pass):
         if not report.stacks:
             return PassFindings(notes=report.warnings, facts=facts)
         stacks = report.stacks[0]
-        wall = self._switched(folder / TEXT, read_wall_stacks)
+        wall, timeline = self._threads(folder / TEXT)
         drawn = (wall, *report.stacks) if wall is not None else report.stacks
         python = python_functions(stacks)
         deep = any(len(frames) > 1 for frames in stacks.weights)
         return PassFindings(
             profiles=(*report.profiles[:2], *([python] if python is not None else ())),
             stacks=report.stacks,
-            timeline=self._switched(folder / TEXT, read_thread_lanes),
+            timeline=timeline,
             sampled=self._sampled(folder / TEXT),
             facts=facts,
             notes=report.warnings,
@@ -191,14 +198,14 @@ class SampledTrace(Pass):
                 kept = [drawn for drawn in read_speedscope(place) if not is_wall_time(drawn)]
                 leave_stacks(self.context, (joined, *kept), "stacks")
 
-    def _switched(self, text: Path, read: Callable[[Path, Path, Path], _Found | None]) -> _Found | None:
-        """Return what `read` finds of the threads of a compiled program, before the switches are removed."""
+    def _threads(self, text: Path) -> tuple[Stacks | None, Timeline | None]:
+        """Return what the threads of a compiled program did, before the switches are removed."""
         program, switched = program_file(self.context.workload), self.folder / SWITCHED
         if self.context.workload.python is not None or program is None or not switched.is_file():
-            return None
+            return None, None
         with contextlib.suppress(UnreadableReport):
-            return read(switched, text, program)
-        return None
+            return read_threads(switched, text, program)
+        return None, None
 
     def _sampled(self, text: Path) -> SampledTime | None:
         """Return the program's own lines, and where it waits, if it is machine code."""

@@ -49,6 +49,10 @@ class _Group:
     looks: list[tuple[Look, list[Any]]] = field(default_factory=list)  # the next one, and those before it
 
 
+# The instructions of a loop as address, mnemonic and operands, and all instructions around it by their addresses.
+_Loop = tuple[Sequence[tuple[int, str, str]], Mapping[int, Any]]
+
+
 class Code:
     """The machine code of a program, decoded where it is asked for."""
 
@@ -59,6 +63,9 @@ class Code:
         self._plain, self._engine = (capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64) for _ in range(2))
         self._engine.detail = True
         self._known: dict[int, list[Any]] = {}
+        # Many looks are at the same few places, and many of these places in the same piece of code.
+        self._loops: dict[int, list[_Loop]] = {}
+        self._walks: dict[int, tuple[_Walk, ...]] = {}
 
     def around(self, address: int) -> list[Any]:
         """Return the instructions around an address, of which one begins there; none where that cannot be told."""
@@ -80,6 +87,23 @@ class Code:
                 )
                 self._known |= {at: decoded for at in near if at not in self._known or at == address}
                 return
+
+    def loops_around(self, address: int) -> list[_Loop]:
+        """Return the innermost loops of the instructions around an address."""
+        around = self.around(address)
+        if id(around) not in self._loops:
+            texts = [
+                (instruction.address, instruction.mnemonic, instruction.op_str) for instruction in around
+            ]
+            at = {instruction.address: instruction for instruction in around}
+            self._loops[id(around)] = [(body, at) for body in loops(texts)]
+        return self._loops[id(around)]
+
+    def walks_at(self, address: int) -> tuple[_Walk, ...]:
+        """Return the walks over records of the loops around an address."""
+        if address not in self._walks:
+            self._walks[address] = _walks(self, address)
+        return self._walks[address]
 
     def at(self, address: int) -> list[Any]:
         """Return the instruction at an address, and those before it, the last one first; none if it is not known."""
@@ -289,7 +313,7 @@ def _record(group: _Group, code: Code) -> _Found | None:
     """Return that a loop goes from record to record, and uses a small part of each."""
     found: dict[tuple[int, int, int, int], list[int]] = {}
     for look, _ in group.looks:
-        walked = _walked(look, code, look.address)
+        walked = next(filter(None, (walk.at(look) for walk in code.walks_at(look.address))), None)
         if walked is not None:
             first, size, used, phase = walked
             found.setdefault((first, size, used, 0), []).append(phase)
@@ -302,14 +326,26 @@ def _record(group: _Group, code: Code) -> _Found | None:
     return _Found("record", len(phases), first, number=used, size=size)
 
 
-def _walked(look: Look, code: Code, address: int) -> tuple[int, int, int, int] | None:
-    """Return the first load's address of the loop around an address, what it moves by, what it uses of that (bytes),
-    and where in a record it was.
-    """
-    around = code.around(address)
-    texts = [(instruction.address, instruction.mnemonic, instruction.op_str) for instruction in around]
-    at = {instruction.address: instruction for instruction in around}
-    for body in loops(texts):
+@dataclass(frozen=True)
+class _Walk:
+    """A load of a loop that goes from record to record: its address, what it moves by and uses of that (bytes)."""
+
+    first: int
+    size: int
+    used: int
+    instruction: Any
+    memory: Any
+
+    def at(self, look: Look) -> tuple[int, int, int, int] | None:
+        """Return address, size, bytes used, and where in a record the look was; None if its registers do not say."""
+        position = _address_of(look, self.instruction, self.memory)
+        return (self.first, self.size, self.used, position % self.size) if position is not None else None
+
+
+def _walks(code: Code, address: int) -> tuple[_Walk, ...]:
+    """Return the walks of the loops around an address that use a small part of each record."""
+    found: list[_Walk] = []
+    for body, at in code.loops_around(address):
         if not body[0][0] <= address <= body[-1][0]:
             continue
         steps = steps_in(body)
@@ -329,14 +365,13 @@ def _walked(look: Look, code: Code, address: int) -> tuple[int, int, int, int] |
                 if len(moved) != 1 or moved[0][0] not in steps.by_number:
                     continue
                 size = abs(steps.steps[moved[0][0]]) * moved[0][1]
-                _, used, _, _ = fields.setdefault(f"{names}", (size, set(), place, (instruction, operand)))
+                _, used, _, _ = fields.setdefault(f"{names}", (size, set(), place, (instruction, memory)))
                 used |= {(memory.disp + byte) % size for byte in range(operand.size)} if size else set()
-        for size, used, place, (instruction, operand) in fields.values():
+        for size, used, place, (instruction, memory) in fields.values():
             size, used = _smallest(size, used)
-            position = _address_of(look, instruction, operand.mem)
-            if size >= LINE_BYTES and len(used) <= USED * size and position is not None:
-                return place, size, len(used), position % size
-    return None
+            if size >= LINE_BYTES and len(used) <= USED * size:
+                found.append(_Walk(place, size, len(used), instruction, memory))
+    return tuple(found)
 
 
 def _smallest(size: int, used: set[int]) -> tuple[int, set[int]]:

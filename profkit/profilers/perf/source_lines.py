@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -226,6 +227,11 @@ def _sorting_lines(chains: Mapping[_Chain, float], codes: Mapping[Address, CodeA
 
 def waits_for_what(frames: Sequence[bytes]) -> str:
     """Return what a thread waits for that gave up the processor with this stack, innermost first."""
+    return _wait_of(tuple(frames))
+
+
+@lru_cache(maxsize=4096)  # a thread gives up the processor thousands of times, at a few places
+def _wait_of(frames: tuple[bytes, ...]) -> str:
     parsed = [frame for line in frames if (frame := parse_frame(line)) is not None]
     kernel = [frame.function for frame in parsed if frame.library == KERNEL]
     return wait_kind(kernel, [plain_symbol(frame.function) for frame in parsed if frame.library != KERNEL])

@@ -73,33 +73,31 @@ class _Sampled:
     running: list[tuple[bytes, float, str]] = field(default_factory=list)
 
 
-def read_thread_lanes(switched: Path, text: Path, program: Path) -> Timeline | None:
-    """Read the lanes of a recording with switches, whose samples are in `text`; None without switches.
+def read_threads(switched: Path, text: Path, program: Path) -> tuple[Stacks | None, Timeline | None]:
+    """Read what each thread did in a recording with switches, whose samples are in `text`.
 
-    Raises UnreadableReport where a file cannot be read.
+    Return the wall time of all threads as stacks, including waiting ones, and a lane for each thread; None without
+    switches. Raises UnreadableReport where a file cannot be read.
     """
     sampled = _read_samples(text, program.name)
     lanes = _LaneCollector(sampled)
     for process, thread, at, fields in switch_records(switched):
         lanes.add(process, thread, at, fields)
     if lanes.parts.begun is None:
-        return None
+        return None, None
     names = (program.name,) * len(set(lanes.processes.values()))
-    return threads_timeline(_records(lanes, sampled), lanes.last - lanes.first, names)
+    timeline = threads_timeline(_records(lanes, sampled), lanes.last - lanes.first, names)
+    return _stacks_of_all(lanes, text), timeline
 
 
 MAX_NAMED_THREADS = 24  # with a frame of their own in the flame graph
 
 
-def read_wall_stacks(switched: Path, text: Path, program: Path) -> Stacks | None:
-    """Return the wall time of all threads as stacks, including waiting ones; None if the recording has no switches.
+def _stacks_of_all(lanes: _LaneCollector, text: Path) -> Stacks | None:
+    """Return the wall time of all threads as stacks.
 
-    How long a thread ran and waited is counted by its switches; samples divide that by stack. Raises UnreadableReport
-    where a file cannot be read.
+    How long a thread ran and waited is counted by its switches; samples divide that by stack.
     """
-    lanes = _LaneCollector(_read_samples(text, program.name))
-    for process, thread, at, what in switch_records(switched):
-        lanes.add(process, thread, at, what)
     ran: dict[bytes, Counter[tuple[Frame, ...]]] = {}
     waited: dict[tuple[bytes, str], Counter[tuple[Frame, ...]]] = {}
     for _, thread, at, event, period, lines in native_samples(text):

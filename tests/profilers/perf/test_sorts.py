@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.analysis.function_names import plain_symbol
 from profkit.core.types import Place
 from profkit.profilers.perf.sorts import sorts
 from profkit.profilers.perf.source_lines import CodeAt, native_lines
@@ -91,3 +92,13 @@ def test_a_program_that_sorts_nothing_has_no_such_line(tmp_path: Path) -> None:
 )
 def test_functions_that_sort_are_known_by_their_symbols(symbol: str, is_sort: bool) -> None:
     assert sorts(symbol) == is_sort
+
+
+def test_a_long_symbol_is_made_plain_once_for_all_samples_of_it(tmp_path: Path) -> None:
+    """Of a program with maps of strings the first answer came after 24 s instead of 8: 75,000 times 0.14 ms."""
+    long = "std::_Rb_tree<" + ", ".join("std::__cxx11::basic_string<char>" for _ in range(40)) + ">::_M_copy"
+    stack = (*(f"{long}{n}+0x10 (/app/shelf)" for n in range(20)), "main+0x9 (/app/shelf)")
+    plain_symbol.cache_clear()
+    assert sampled_lines(tmp_path, *200 * [stack]) is not None
+    seen = plain_symbol.cache_info()
+    assert seen.hits > 100 * seen.misses

@@ -9,7 +9,7 @@ import pytest
 from profkit.analysis.stacks.files import flame_of
 from profkit.analysis.stacks.wall_time import is_wall_time
 from profkit.core.types import Timeline
-from profkit.profilers.perf.thread_lanes import read_thread_lanes, read_wall_stacks
+from profkit.profilers.perf.thread_lanes import read_threads
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "perf"
@@ -45,7 +45,7 @@ def seconds_of(timeline: Timeline, lane: int) -> dict[tuple[str, str], float]:
 def test_each_thread_ran_waited_and_had_no_processor_for_as_long_as_the_records_say(tmp_path: Path) -> None:
     (tmp_path / "script.txt").write_text(SLEEPS)
     (tmp_path / "switches.txt").write_text(SWITCHES)
-    made = read_thread_lanes(tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app"))
+    _, made = read_threads(tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app"))
     assert made is not None
     assert made.seconds == pytest.approx(1.0)
     assert [lane.name for lane in made.lanes] == ["main", "thread 2"]
@@ -60,7 +60,7 @@ def test_each_thread_ran_waited_and_had_no_processor_for_as_long_as_the_records_
 
 
 def test_a_recording_has_a_lane_for_each_thread_and_its_waits_are_known_by_their_stacks() -> None:
-    made = read_thread_lanes(DATA / "switches.waits.txt", DATA / "script.waits.txt", Path("/app/feed"))
+    _, made = read_threads(DATA / "switches.waits.txt", DATA / "script.waits.txt", Path("/app/feed"))
     assert made is not None
     main = seconds_of(made, 0)
     assert (
@@ -73,13 +73,13 @@ def test_a_recording_has_a_lane_for_each_thread_and_its_waits_are_known_by_their
 def test_a_recording_without_switches_has_no_lanes(tmp_path: Path) -> None:
     (tmp_path / "script.txt").write_text(SLEEPS)
     (tmp_path / "switches.txt").write_text("7/7  10.000000:        cpu-clock: \n")
-    assert read_thread_lanes(tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app")) is None
+    assert read_threads(tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app")) == (None, None)
 
 
 def test_wall_time_has_a_stack_for_each_wait_and_the_seconds_that_the_switches_count(tmp_path: Path) -> None:
     (tmp_path / "script.txt").write_text(SLEEPS)
     (tmp_path / "switches.txt").write_text(SWITCHES)
-    made = read_wall_stacks(tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app"))
+    made, _ = read_threads(tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app"))
     assert made is not None
     assert is_wall_time(made)
     found = {tuple(frame.function for frame in stack): seconds for stack, seconds in made.weights.items()}
@@ -99,7 +99,7 @@ def test_wall_time_has_a_stack_for_each_wait_and_the_seconds_that_the_switches_c
 
 def test_wall_time_of_a_recording_is_as_long_as_its_lanes() -> None:
     files = DATA / "switches.waits.txt", DATA / "script.waits.txt", Path("/app/feed")
-    lanes, made = read_thread_lanes(*files), read_wall_stacks(*files)
+    made, lanes = read_threads(*files)
     assert lanes is not None
     assert made is not None
     whole = sum(sum(lane.lengths) for lane in lanes.lanes) / 1e9
@@ -111,4 +111,4 @@ def test_a_recording_without_switches_has_no_wall_time(tmp_path: Path) -> None:
     (tmp_path / "script.txt").write_text(SLEEPS)
     (tmp_path / "switches.txt").write_text("7/7  10.000000:        cpu-clock: \n")
     files = tmp_path / "switches.txt", tmp_path / "script.txt", Path("/app/app")
-    assert read_wall_stacks(*files) is None
+    assert read_threads(*files) == (None, None)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from profkit.core.types import ActivityBins, Fact, Lane, MarkLabel, PassResult, RunDocument, Timeline
-from profkit.profilers.perf.thread_lanes import read_thread_lanes
+from profkit.profilers.perf.thread_lanes import read_threads
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import report_as_run
 from profkit.reporting.views.run_about import Extras
@@ -314,7 +314,7 @@ def test_a_page_of_a_program_that_ran_already_is_not_hard_to_see_hear_or_reach(
 
 def native_lanes() -> Timeline:
     """Return the lanes of a compiled program's threads, as perf recorded its switches."""
-    made = read_thread_lanes(PERF / "switches.waits.txt", PERF / "script.waits.txt", Path("/app/feed"))
+    _, made = read_threads(PERF / "switches.waits.txt", PERF / "script.waits.txt", Path("/app/feed"))
     assert made is not None
     return made
 
