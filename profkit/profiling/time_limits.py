@@ -101,7 +101,7 @@ def keep_to_budget(
             # End the pass with the budget, unless it is kept and would have nothing to show when cut: the simulation of
             # a region has counted nothing until it gets there.
             if planned.limit is not None and (planned.least is not None or planned.name not in kept):
-                most = max(left - finish, SLACK * seconds)
+                most = max(left - finish, SLACK * seconds, planned.least or 0.0)
                 passes[place] = replace(planned, limit=min(planned.limit, most))
             left -= seconds
         else:

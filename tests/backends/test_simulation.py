@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from profkit.backends import PlanState, RunContext
 from profkit.backends.cpu.simulation import Simulation, read_simulation
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Directive, PassPlan, Step, Workload
+from profkit.core.types import CountedLine, Directive, PassPlan, Step, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.profiling.run_steps import RunSettings, run_step
@@ -325,6 +326,31 @@ print('end')"""
     env = {**os.environ, "PROFKIT_DIRECTIVE": _window_directive(9, delay=0.1, longest=0.3)}
     done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout == "end\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "imports", "begin"),
+    [
+        ((), 0.1, 1.5 + 1.5 * 3.0),  # by the clock
+        ((CountedLine("work.py", 4, "work"),), 0.1, 1.5 + 0.6 * 1.5 * 3.0),
+        ((CountedLine("work.py", 4, "work"),), 0.4, 1.5 + 10 * 0.4),
+        ((CountedLine("work.py", 4, "work"),), 0.8, 1.5 + 10 * 0.8),
+    ],
+)
+def test_a_window_that_waits_for_a_line_is_thought_to_begin_before_its_time_is_over(
+    tmp_path, lines, imports, begin
+):
+    """Simulations were estimated at 8.7, 13.8 and 9.6 s, and took 5.3, 9.0 and 5.2."""
+    context = RunContext(
+        Workload(PYTHON, str(tmp_path), "work", python=sys.executable),
+        *(read_machine(), tmp_path, "standard", None, 0.5, 1.0),
+    )
+    state = PlanState(False, plain_seconds=3.0, import_seconds=imports, lines=lines)
+    (plan,) = Simulation(context, WORKS).plan(state)
+    assert plan.cost * 3.0 == pytest.approx(begin + 3.6)
+    assert plan.least == pytest.approx(plan.steps[0].directive.delay + 3.6)
+    (fitted,) = keep_to_budget((plan,), 0.0, 3.0, 25.0, {"counters": math.inf})
+    assert fitted.limit >= plan.least  # else it would be ended within its window
 
 
 def test_a_part_of_a_program_says_when_it_began_and_the_plan_allows_for_its_end(tmp_path):
