@@ -24,12 +24,27 @@ def column_walks_at(lines: Sequence[str], number: int) -> Iterator[Construct]:
     loops = _loops_around(lines, number - 1)
     if len(loops) < 2:
         return
-    for name, rows, elements in _indices(_COMMENT.sub("", lines[number - 1])):
+    arrays = list(_indices(_COMMENT.sub("", lines[number - 1])))
+    for name, rows, elements in arrays:
         order = [loop for loop in loops if loop in rows | elements]
         inner = [loop for loop in order[1:] if loop in rows]
         if order and order[0] in elements - rows and inner and not set(order[1:]) & elements:
-            yield Construct("column-walk", name, f"{order[0]} {inner[0]}")
+            # With the loops exchanged it is the other array that is walked down its columns.
+            turned = any(order[0] in down - along and inner[0] in along - down for _, down, along in arrays)
+            kind = (" blocked" if _is_blocked(lines, number - 1, loops) else " turned") if turned else ""
+            yield Construct("column-walk", name, f"{order[0]} {inner[0]}{kind}")
             return
+
+
+def _is_blocked(lines: Sequence[str], at: int, loops: Sequence[str]) -> bool:
+    """Return whether a loop around a line begins where an outer one stands, and ends a few steps behind it."""
+    heads = (_HEAD.match(line) for line in lines[max(0, at - MAX_ABOVE) : at + 1])
+    starts = (
+        re.match(r"\s*(\w+)\b", head.string[head.end() :].removeprefix("("))
+        for head in heads
+        if head is not None and (head["c"] or head["rust"]) in loops
+    )
+    return any(start is not None and start[1] in loops for start in starts)
 
 
 def _loops_around(lines: Sequence[str], at: int) -> list[str]:

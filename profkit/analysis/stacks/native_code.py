@@ -61,6 +61,7 @@ def native_constructs(lines: Sequence[str], number: int) -> tuple[Construct, ...
         *_grown_sort(lines, number - 1),
         *_polled_lock(lines, number - 1),
         *column_walks_at(lines, number),
+        *_ordered_uses(lines, number - 1),
     )
 
 
@@ -99,6 +100,26 @@ def _compares(test: str, item: str) -> bool:
     key = sides[of_item.index(False)] if False in of_item else "0"
     return re.fullmatch(r"\s*[*&]*[A-Za-z_][\w.\->()\[\]&* ]*", key) is not None and not re.fullmatch(
         r"\s*(?:true|false|null|nullptr|NULL|None)\s*", key
+    )
+
+
+_TREE_USED = re.compile(
+    r"\b([A-Za-z_]\w*)(?:\s*\[|(?:\.|->)(?:find|at|count|contains|insert|emplace|try_emplace|erase|entry|get|get_mut"
+    r"|contains_key|remove|lower_bound|upper_bound)\b)"
+)
+_BY_ORDER = (
+    r"(?:\.|->)(?:lower_bound|upper_bound|equal_range|rbegin|range|range_mut|(?:first|last)_key_value|pop_(?:first|last)|first_entry"
+    r"|last_entry)\(|(?:\.|->)begin\(\)\s*(?:->|\))"
+)
+
+
+def _ordered_uses(lines: Sequence[str], at: int) -> tuple[Construct, ...]:
+    """Return containers of the line that the file also asks for what comes next, first or last: a hash has no order."""
+    names = dict.fromkeys(_TREE_USED.findall(_COMMENT.sub("", lines[at])))
+    return tuple(
+        Construct("ordered", name)
+        for name in names
+        if any(re.search(rf"\b{name}(?:{_BY_ORDER})", _COMMENT.sub("", line)) for line in lines)
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from profkit.analysis.stacks.busy_waits import busy_waits_at, ends_at_a_time, last_name
+from profkit.analysis.stacks.carried import carried_at
 from profkit.analysis.stacks.effects import ChangedNames, changes_in, is_harmless, recursion_line_if_pure
 from profkit.analysis.stacks.expressions import (
     appended_row,
@@ -240,6 +241,7 @@ class _Source:
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         yield from tested_before(line, function, loops, list(self._statement(line)))
         yield from work_again_at(around, list(self._statement(line)), self.name_of)
+        yield from carried_at(around, list(self._statement(line)), self.name_of)
         yield from same_calls_at(around, list(self._statement(line)), self.facts)
         yield from same_members_at(around, list(self._statement(line)), self.facts)
         for name in self._called_elsewhere(line, function):

@@ -42,7 +42,11 @@ ConstructKind = Literal[
     "same-member",  # reads a member, as `name` writes it; `how`: call or [], and "loop" or the parameters behind it
     "same-call",  # calls `name`, which has no effect, with what stays; `how`: such calls, all of it there, the text
     "same-fit",  # fits a model `name` to what stays; `how`: the parameters of the function that this depends on
-    "column-walk",  # compiled code: the index of `name` moves by a row in an inner loop; `how`: what both loops count
+    # compiled code: the index of `name` moves by a row in an inner loop; `how`: what both loops count, and "turned" if
+    # another array's does so in the outer one, "blocked" if the loops go through blocks
+    "column-walk",
+    "ordered",  # compiled code: a container that the file asks for its first, its last, or the next element
+    "carried",  # needs `name` as the iteration before has left it; `how` "await": the next wait needs its answer
     "given-grown",  # calls `name` with all of `how`, which the loop around makes longer each time
     "kept-mask",  # `name` is compared with an item into a mask, or indexed by it; `how`: the line of the mask, the item
     "tested-before",  # a test in line `how` looks for a value in `name`; this line behind it only adds to something

@@ -126,7 +126,7 @@ def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
     functions = next(
         (profile for profile in document.profiles if profile.kind == "functions" and profile.total > 0), None
     )
-    if spot.kind != "native":
+    if spot.kind != "native" or (spot.code is not None and spot.code.find("ordered")):
         return None
     below = max((frame.value for frame in spot.below if _looks_up(frame.function)), default=0.0)
     sampled = functions.hotspots if functions is not None else ()

@@ -79,6 +79,10 @@ def single_items(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             continue
         if spot.code is None or not re.search(rf"\b{re.escape(construct.name)}\b", spot.code.text):
             continue  # the line does something else for each item
+        if any(name != construct.name and _is_worked_on(spot, name, array) for name, array in held.items()):
+            continue  # it computes with a whole array for each item
+        if spot.code.find("carried"):
+            continue  # an item that needs the one before
         return say(
             spot,
             "element-wise",
@@ -88,6 +92,13 @@ def single_items(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             change=words("element-wise.numpy", "host"),
         )
     return None
+
+
+def _is_worked_on(spot: CodeSpot, name: str, array: Variable) -> bool:
+    """Return whether a line computes with a whole array of some elements, beside what it does with a single number."""
+    statement = spot.code.statement if spot.code is not None else ""
+    of_arrays = _OF_ARRAYS.fullmatch(array.type) is not None and (array.length or 0) > FEW_ELEMENTS
+    return of_arrays and bool(statement) and _works_on(statement, name)
 
 
 def _is_large(array: Variable | None) -> bool:

@@ -122,6 +122,8 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return _held_lock(document, spot)
     if spot.kind == "await" and any("lock" in construct.name.lower() for construct in _locks_around(spot)):
         return None  # it has not been counted yet whether others wait for it
+    if spot.kind == "await" and _is_of_the_last(spot):
+        return None
     if spot.kind == "await":
         return say(
             spot,
@@ -142,6 +144,14 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
             spot.share * (1 - 1 / calls),
         )
     return None
+
+
+def _is_of_the_last(spot: CodeSpot) -> bool:
+    """Return whether what is awaited needs the answer before it, or is a pause: nothing of it can begin earlier."""
+    code = spot.code
+    if code is None:
+        return False
+    return any(each.how == "await" for each in code.find("carried")) or bool(code.find("sleep"))
 
 
 CONTENDED = 1.5  # resumptions of acquire for each release; without a wait it is 1

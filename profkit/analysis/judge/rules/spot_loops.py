@@ -471,6 +471,7 @@ def _shape(tensor: Tensor) -> str:
     return f"[{','.join(map(str, tensor.shape))}]"
 
 
+_MODULO = re.compile(r"[\w)\]]\s*%=?\s*[\w(]|\bnumpy\.(mod|remainder|fmod)\(")
 INTEGERS = "numpy.ndarray of integers"  # the name of the type in sampled variables
 
 
@@ -479,7 +480,13 @@ def integer_product(document: RunDocument, spot: CodeSpot) -> Insight | None:  #
     held = spot.variables
     for construct in spot.code.find("product") if spot.code is not None else ():
         names = [name for name in (construct.name, construct.how) if name]
-        if len(names) == 2 and all(name in held and held[name].type == INTEGERS for name in names):
+        # Of products that are taken modulo a number, as many digits as there are have to be exact.
+        exact = spot.code is not None and _MODULO.search(spot.code.statement or spot.code.text)
+        if (
+            len(names) == 2
+            and not exact
+            and all(name in held and held[name].type == INTEGERS for name in names)
+        ):
             return say(
                 spot,
                 "integer-product",

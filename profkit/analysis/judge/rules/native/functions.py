@@ -44,6 +44,7 @@ class NativeFunctions:
     run: float = 0.0
     direct: bool = False
     in_c: str = ""  # the change for a file of C, where the library of C++ is not available
+    not_in_c: str = ""  # what the source line must not have there
     unlined: Mapping[str, Any] = field(default_factory=dict)
 
     def of_function(self) -> NativeFunctions | None:
@@ -54,7 +55,7 @@ class NativeFunctions:
 
     def change_for(self, where: Place) -> str:
         """Return the change in the words of the language of a place."""
-        return self.in_c if self.in_c and (where.file or "").endswith(".c") else self.change
+        return self.in_c if self.in_c and _is_of_c(where) else self.change
 
     def most_in(self, below: tuple[CodeLine, ...]) -> CodeLine | None:
         """Return the function of the row that has most of a place's time; None where that is less than `least`."""
@@ -69,12 +70,17 @@ class NativeFunctions:
         return (
             (not self.text or re.search(self.text, source) is not None)
             and (not self.without or re.search(self.without, source) is None)
+            and (not self.not_in_c or not _is_of_c(spot.where) or re.search(self.not_in_c, source) is None)
             and (other is None or other.value < self.least)
             and (wrong is None or wrong.value < THERE)
             and (not self.also or (beside is not None and beside.value >= self.beside))
             and spot.share >= self.run
             and (not self.direct or _is_called_directly(self.functions, spot.below))
         )
+
+
+def _is_of_c(where: Place) -> bool:
+    return (where.file or "").endswith(".c")
 
 
 def _is_called_directly(pattern: str, below: tuple[CodeLine, ...]) -> bool:

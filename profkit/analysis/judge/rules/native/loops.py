@@ -105,6 +105,8 @@ def strided_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     server, and in memory on a laptop.
     """
     loop = _strided_near(document, spot)
+    if any(each.how.endswith((" blocked", " turned")) for each in _constructs(spot, "column-walk")):
+        return None  # exchanged loops would step over the lines of the other matrix
     if loop is None or spot.kind != "native" or not _is_beyond(document):
         return None
     loads, misses = _counted_near(document, loop, "Dr"), _counted_near(document, loop, "D1mr")
@@ -131,6 +133,7 @@ def strided_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
+TURNED = "Transpose in blocks: the line reads along the rows of one matrix and down the columns of the other"
 # Of the loads of a line, and of all loads that miss: one line of the cache for each element of a column, of which a
 # filter of 25 rows reads each 25 times.
 COLUMN_MISSES, MOST_MISSES = 0.03, 0.5
@@ -152,6 +155,8 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
         if (other.where.file, other.where.line) == (where.file, where.line)
         and _constructs(other, "column-walk")
     ]
+    if walk is not None and walk.how.endswith(" blocked"):
+        return None  # a transposition in blocks, one side of which has to go down columns
     if walk is None or lines is None or spot is not max(alike, key=lambda other: other.share, default=spot):
         return None
     name = (where.file or "").rpartition("/")[2]
@@ -166,16 +171,16 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
     seconds = sum(other.seconds for other in alike)
     if not loads or misses < max(least * loads, MOST_MISSES * total) or seconds < MIN_SECONDS:
         return None
-    outer, inner = walk.how.split()
+    outer, inner, *turned = walk.how.split()
     return say_together(
         alike or [spot],
         "strided-access",
-        COLUMNS,
+        TURNED if turned else COLUMNS,
         f"the loop over {inner} moves {walk.name}'s index by a row, the outer one over {outer} by one element; "
         f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads in this line were simulated "
         f"to miss the first cache{', most of them the second one too' if _is_beyond(document) else ''}",
         sum(other.share for other in alike) or spot.share,
-        words("strided-access.columns", "host"),
+        words(f"strided-access.{'turned' if turned else 'columns'}", "host"),
     )
 
 

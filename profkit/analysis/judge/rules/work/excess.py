@@ -10,7 +10,10 @@ from profkit.analysis.judge.rules.spots import MIN_CALLS, Find, calls_text, coun
 from profkit.analysis.judge.words import words
 from profkit.core.types import CodeSpot, Insight, RunDocument
 
-MIN_REPLACED_WORDS, LONG_SORT = 50, 1000  # replaced words; sorted elements
+# Words that are replaced, and those in whose time one pass by a pattern goes through the text: of 100,000 words it took
+# 46 ms, each `replace` 0.6 ms (CPython 3.11).
+MIN_REPLACED_WORDS, WORDS_OF_A_PASS = 150, 75
+LONG_SORT = 1000  # sorted elements
 SMALL_SET = 8  # elements: making it again costs little
 LARGE_MATRIX = 16  # rows
 
@@ -66,6 +69,7 @@ def replaced_one_by_one(document: RunDocument, spot: CodeSpot) -> Insight | None
             f"All of {construct.name} is searched once for each of the {count_text(held.length or 0)} elements of "
             f"{construct.how}",
             calls_text(spot),
+            spot.share * (1 - WORDS_OF_A_PASS / (held.length or WORDS_OF_A_PASS)),
             change=words("replaced-one-by-one", "host").format(name=construct.name, words=construct.how),
         )
     return None

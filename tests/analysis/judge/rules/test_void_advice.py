@@ -1,0 +1,175 @@
+"""Programs that look as if they had a fault, and would win nothing by its advice: each beside one that would."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.analysis.judge.rules.native.functions import costly_row
+from profkit.analysis.judge.rules.spot_arrays import single_items
+from profkit.analysis.judge.rules.spot_event_loop import sequential_waits
+from profkit.analysis.judge.rules.spot_loops import integer_product
+from profkit.analysis.judge.rules.spot_values import element_wise, linear_search
+from profkit.analysis.judge.rules.work.excess import replaced_one_by_one
+from profkit.analysis.stacks.native_code import native_constructs
+from profkit.core.types import CodeLine, CodeSpot, Construct, LineCode, Place, Variable
+from tests import documents
+from tests.analysis.judge.rules.test_loop_rules import spot_at
+
+ARRAY = Variable("numpy.ndarray", 50_000)
+
+
+@pytest.mark.parametrize(("elements", "said"), [(120, False), (40_000, True)])
+def test_a_short_list_may_lose_its_front(elements: int, said: bool) -> None:
+    text = "def report(queue):\n    while queue:\n        queue.pop(0)\n"
+    spot = spot_at(text, 3, variables={"queue": Variable("list", elements)})
+    assert (linear_search(documents.empty(), spot) is not None) == said
+
+
+def test_a_loop_each_iteration_of_which_needs_the_one_before_is_to_be_compiled() -> None:
+    text = "def report(x, y):\n    for n in range(len(x)):\n        y[n] = x[n] / (1 + y[n - 1])\n"
+    spot = spot_at(text, 3, kind="python", variables={"x": ARRAY, "y": ARRAY})
+    found = element_wise(documents.empty(), spot)
+    assert found is not None
+    assert "y of the iteration before" in found.title
+    assert "numba" in found.change
+    plain = spot_at(
+        text.replace("y[n - 1]", "x[n - 1]"), 3, kind="python", variables={"x": ARRAY, "y": ARRAY}
+    )
+    found = element_wise(documents.empty(), plain)
+    assert found is not None
+    assert "at once" in found.title
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("near = numpy.abs(weights - x).argmin()", False), ("total += x * x", True)],
+)
+def test_an_item_that_a_whole_array_is_compared_with_is_not_what_costs(line: str, said: bool) -> None:
+    text = f"import numpy\ndef report(weights, samples):\n    for x in samples:\n        {line}\n"
+    held = {"x": Variable("numpy.float64"), "samples": ARRAY, "weights": ARRAY}
+    spot = spot_at(text, 4, kind="python", variables=held)
+    assert (single_items(documents.empty(), spot) is not None) == said
+
+
+@pytest.mark.parametrize(
+    ("awaited", "said"),
+    [
+        ("page = await fetch(token)", False),
+        ("await asyncio.sleep(0.1)", False),
+        ("rows[token] = await fetch(n)", True),
+    ],
+)
+def test_what_needs_the_answer_before_is_not_to_be_awaited_at_the_same_time(awaited: str, said: bool) -> None:
+    head = "import asyncio\nasync def report(n, token):\n    while token:\n"
+    text = f"{head}        {awaited}\n        token = page.next\n"
+    spot = spot_at(text, 4, kind="await")
+    assert (sequential_waits(documents.empty(), spot) is not None) == said
+
+
+@pytest.mark.parametrize(("elements", "gain"), [(60, None), (150, 0.35), (1500, 0.665)])
+def test_a_few_words_are_replaced_faster_one_by_one_than_by_a_pattern(
+    elements: int, gain: float | None
+) -> None:
+    text = "def report(text, words):\n    for old, new in words.items():\n        text = text.replace(old, new)\n"
+    spot = spot_at(text, 3, variables={"words": Variable("dict", elements)})
+    found = replaced_one_by_one(documents.empty(), spot)
+    assert (found.gain.at_most if found is not None and found.gain is not None else None) == (
+        pytest.approx(gain) if gain is not None else None
+    )
+
+
+@pytest.mark.parametrize(("line", "said"), [("a = (a @ a) % 1_000_000_007", False), ("a = a @ a", True)])
+def test_products_modulo_a_number_have_to_be_exact(line: str, said: bool) -> None:
+    text = f"def report(a):\n    {line}\n"
+    spot = spot_at(text, 2, variables={"a": Variable("numpy.ndarray of integers")})
+    assert (integer_product(documents.empty(), spot) is not None) == said
+
+
+def row_of(source: str, *below: tuple[str, float], file: str = "work.cpp") -> str:
+    """The row of costly_native.yaml that is said of a line with such functions below it."""
+    frames = tuple(CodeLine(name, None, None, value) for name, value in below)
+    place = Place(function="main", file=file, line=3)
+    found = costly_row(CodeSpot(0.7, 1.4, "native", place, code=LineCode(source), below=frames))
+    return found[0].id if found is not None else ""
+
+
+GROWS = ("std::vector::_M_realloc_insert", 0.9)
+
+
+@pytest.mark.parametrize(
+    ("below", "row"),
+    [
+        ((GROWS, ("operator new", 0.85), ("std::__relocate_a", 0.0)), ""),  # a vector of one element
+        ((GROWS, ("operator new", 0.5), ("cfree", 0.14)), "rehashed"),
+        ((GROWS, ("__memmove_avx512_unaligned_erms", 0.3)), "rehashed"),
+        ((("std::_Hashtable::_M_rehash", 0.6),), "rehashed"),
+    ],
+)
+def test_a_container_grows_step_by_step_where_it_frees_or_moves_what_it_had(
+    below: tuple[tuple[str, float], ...], row: str
+) -> None:
+    assert row_of("rows.push_back(x);", *below) == row
+
+
+@pytest.mark.parametrize(
+    ("source", "row"),
+    [
+        ("history[next() % size] = now;", ""),
+        ("node->next = other->next;", ""),
+        ("children.push_back(node);", ""),
+        ("auto row = rows[n];", "shared-ptr-copied"),
+        ("total += work(state);", "shared-ptr-copied"),
+        ("node = node->next;", "shared-ptr-copied"),
+    ],
+)
+def test_a_shared_ptr_that_is_kept_has_to_be_copied(source: str, row: str) -> None:
+    below = (("std::_Sp_counted_base::_M_release", 0.6), ("std::shared_ptr::shared_ptr", 0.7))
+    assert row_of(source, *below) == row
+
+
+@pytest.mark.parametrize(
+    ("source", "file", "row"),
+    [
+        ('fprintf(f, "%.17g\\n", x);', "work.c", ""),
+        ('fprintf(f, "%d,%.2f\\n", n, x);', "work.c", "printed-numbers"),
+        ('fprintf(f, "%.17g\\n", x);', "work.cpp", "printed-numbers"),
+    ],
+)
+def test_numbers_of_all_their_digits_are_left_to_printf_in_c(source: str, file: str, row: str) -> None:
+    assert row_of(source, ("__vfprintf_internal", 0.9), file=file) == row
+
+
+@pytest.mark.parametrize(
+    ("other", "ordered"),
+    [
+        ("auto at = book.lower_bound(price);", True),
+        ("best = book.begin()->first;", True),
+        ("book.erase(book.begin());", True),
+        ("while let Some(x) = book.pop_first() {", True),
+        ("for (auto& [key, n] : book) total += n;", False),
+        ("std::sort(book.begin(), book.end());", False),
+        ("other.lower_bound(price);", False),
+    ],
+)
+def test_a_tree_that_is_asked_for_its_order_is_no_hash_table(other: str, ordered: bool) -> None:
+    found = native_constructs(["book[price] += n;", other], 1)
+    assert (Construct("ordered", "book") in found) == ordered
+
+
+def test_a_transposition_is_to_be_done_in_blocks_and_is_silent_where_it_is() -> None:
+    plain = [
+        "for (int i = 0; i < n; ++i)",
+        "  for (int j = 0; j < n; ++j)",
+        "    t[j * n + i] = a[i * n + j];",
+    ]
+    blocked = [
+        "for (int r = 0; r < n; r += 16)",
+        "  for (int c = 0; c < n; c += 16)",
+        "    for (int i = r; i < r + 16; ++i)",
+        "      for (int j = c; j < c + 16; ++j)",
+        "        t[j * n + i] = a[i * n + j];",
+    ]
+    assert Construct("column-walk", "t", "i j turned") in native_constructs(plain, 3)
+    assert Construct("column-walk", "t", "i j blocked") in native_constructs(blocked, 5)
+    walks = [plain[0], plain[1], "    s += a[j * n + i];"]
+    assert Construct("column-walk", "a", "i j") in native_constructs(walks, 3)
