@@ -64,7 +64,22 @@ def polling(document: RunDocument, spot: CodeSpot) -> Insight | None:
         "polling",
         f"{place_name(spot.where)} polls: it sleeps and checks again until something has happened",
         f"it sleeps {pause + ' s' if pause else ''} at a time in a loop".replace("  ", " "),
+        spot.share * _slept_in_vain(spot, pause),
     )
+
+
+def _slept_in_vain(spot: CodeSpot, pause: str) -> float:
+    """Return the share (0..1) of a loop's pauses that another way to wait may save: the last one of each wait.
+
+    All the others are waited for in any case. It is 1 where it is not known how often the loop ended.
+    """
+    nested = spot.code is not None and spot.code.find("nested-loop")
+    waits = 0 if nested else spot.calls or 0
+    try:
+        pauses = spot.executions or spot.seconds / float(pause)
+    except (ValueError, ZeroDivisionError):
+        return 1.0
+    return min(1.0, waits / pauses) if waits and pauses else 1.0
 
 
 def _compiled_polling(document: RunDocument, spot: CodeSpot) -> Insight | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from profkit.analysis.judge.rules.native.functions import costly_row
@@ -9,9 +11,11 @@ from profkit.analysis.judge.rules.spot_arrays import single_items
 from profkit.analysis.judge.rules.spot_event_loop import sequential_waits
 from profkit.analysis.judge.rules.spot_loops import integer_product
 from profkit.analysis.judge.rules.spot_values import element_wise, linear_search
+from profkit.analysis.judge.rules.spot_waits import polling
 from profkit.analysis.judge.rules.work.excess import replaced_one_by_one
+from profkit.analysis.judge.rules.work.queries import calls_in_loop, small_transfers
 from profkit.analysis.stacks.native_code import native_constructs
-from profkit.core.types import CodeLine, CodeSpot, Construct, LineCode, Place, Variable
+from profkit.core.types import Beneath, CodeLine, CodeSpot, Construct, LineCode, Place, TimeSplit, Variable
 from tests import documents
 from tests.analysis.judge.rules.test_loop_rules import spot_at
 
@@ -173,3 +177,40 @@ def test_a_transposition_is_to_be_done_in_blocks_and_is_silent_where_it_is() -> 
     assert Construct("column-walk", "t", "i j blocked") in native_constructs(blocked, 5)
     walks = [plain[0], plain[1], "    s += a[j * n + i];"]
     assert Construct("column-walk", "a", "i j") in native_constructs(walks, 3)
+
+
+@pytest.mark.parametrize(
+    ("calls", "executions", "gain"),
+    [(1, 100, 0.007), (80, 100, 0.56), (None, 100, 0.7), (1, None, 0.025)],
+)
+def test_of_a_wait_that_polls_its_last_pause_alone_can_be_saved(
+    calls: int | None, executions: int | None, gain: float
+) -> None:
+    text = "import time\ndef report(name):\n    while not there(name):\n        time.sleep(0.05)\n"
+    found = polling(documents.empty(), spot_at(text, 4, kind="sleep", calls=calls, executions=executions))
+    assert found is not None
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(gain)
+
+
+FILES = "def report(names):\n    for name in names:\n        with open({}) as file:\n            out += {}\n"
+
+
+@pytest.mark.parametrize(
+    ("works", "said"),
+    [("len(file.read())", False), ("file.write(x)", False), ("file.read(8)", True)],
+)
+def test_small_files_of_which_each_is_opened_are_not_to_be_read_in_larger_blocks(
+    works: str, said: bool
+) -> None:
+    split = TimeSplit(2.0, cpu=2.0, threads=1.0, read=20e6, written=0.0, io_calls=100_000)
+    spot = spot_at(FILES.format("name", works), 4)
+    assert (small_transfers(replace(documents.empty(), time_split=split), spot) is not None) == said
+    many = "def report(file):\n    while part:\n        file.write(part)\n"
+    assert small_transfers(replace(documents.empty(), time_split=split), spot_at(many, 3)) is not None
+
+
+@pytest.mark.parametrize(("path", "said"), [("name", False), ("LOG", True)])
+def test_files_that_are_all_different_have_to_be_opened(path: str, said: bool) -> None:
+    spot = spot_at(FILES.format(path, "file.read()"), 3, under=Beneath("open", "io", 6000, 1e-4))
+    assert (calls_in_loop(documents.empty(), spot) is not None) == said

@@ -56,6 +56,8 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
     if query is None or calls < MIN_CALLS or _writes_sql(spot):
         return None
+    if last_name(query) == "open" and _differs(spot, "open"):
+        return None  # files that are all different: each has to be opened
     loop = f"; called from {spot.caller}" if spot.caller else ""
     each = under.seconds_per_call if under is not None else None
     computes = spot.kind in ("python", "library")
@@ -96,6 +98,12 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
+def _differs(spot: CodeSpot, name: str) -> bool:
+    """Return whether a call of a line gets what changes with the item of the loop around it."""
+    varies = spot.code.find("varies") if spot.code is not None else ()
+    return any(last_name(each.name) == name and each.how == "item" for each in varies)
+
+
 def _reads_lines(spot: CodeSpot) -> bool:
     """Return whether most of the time is in going through something that is no container: `for line in
     process.stdout`.
@@ -114,6 +122,8 @@ def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
     prints = spot.code is not None and bool(spot.code.find("flushes"))
     if names.isdisjoint(_TRANSFERS) and not prints and not (_reads_lines(spot) and each <= FEW_BYTES):
         return None
+    if _is_of_a_file_each(spot):
+        return None
     if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
         return None
     return say(
@@ -123,6 +133,20 @@ def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
         f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
         change=words(f"small-transfers{'.flush' if prints else ''}", "host"),
     )
+
+
+_READS_ALL = re.compile(r"\.(read|readlines|read_text|read_bytes)\(\s*\)")
+
+
+def _is_of_a_file_each(spot: CodeSpot) -> bool:
+    """Return whether a line reads all of a file, or writes one that a block in the loop around opened for it alone."""
+    code = spot.code
+    if code is None:
+        return False
+    names = {last_name(name) for name in called_names(spot)}
+    opened = [each for each in code.find("within") if not each.name and each.how.isdigit()]
+    inside = code.loop is not None and any(int(each.how) > code.loop for each in opened)
+    return _READS_ALL.search(code.text) is not None or ("write" in names and inside)
 
 
 PATTERNS = (small_transfers, calls_in_loop)
