@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 from profkit.analysis.stacks.column_walks import column_walks_at
+from profkit.analysis.stacks.native_functions import function_constructs
+from profkit.analysis.stacks.native_loops import loop_constructs
 from profkit.core.types import Construct
 
 ABOVE, BELOW = 2, 6  # lines around a sampled one, in which a search stands
@@ -62,6 +64,8 @@ def native_constructs(lines: Sequence[str], number: int) -> tuple[Construct, ...
         *_polled_lock(lines, number - 1),
         *column_walks_at(lines, number),
         *_ordered_uses(lines, number - 1),
+        *function_constructs(lines, number),
+        *loop_constructs(lines, number),
     )
 
 

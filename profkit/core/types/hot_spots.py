@@ -47,6 +47,18 @@ ConstructKind = Literal[
     "column-walk",
     "ordered",  # compiled code: a container that the file asks for its first, its last, or the next element
     "carried",  # needs `name` as the iteration before has left it; `how` "await": the next wait needs its answer
+    # Compiled code, by its text:
+    "overlaps",  # `name` has no effect, and calls itself for the arguments `how`, which lead to the same ones
+    "one-of-sorted",  # a sort of the function's own array `name`, of which the element `how` alone is used
+    "collected",  # Rust: the Vec `name` is collected, and then gone through once
+    "key-made",  # a text is made in line `how` to be looked up in `name`
+    "grows-by-one",  # all elements move to make room for one more; `name` is their number
+    "by-value",  # calls the function `name`, which takes `how` by value: `Quote quote`
+    "next-node",  # a loop moves the pointer `name` to its member `how`
+    "probes",  # a loop goes from slot to slot of the hash table `name`, by the index `how`
+    "sorts-by-hand",  # two loops sort `name`, by `how`
+    "all-pairs",  # two loops look for all pairs of `name` that are nearer to each other than `how`
+    "always-the-same",  # loops of the function `name` that depend on nothing, and go round `how` times
     "given-grown",  # calls `name` with all of `how`, which the loop around makes longer each time
     "kept-mask",  # `name` is compared with an item into a mask, or indexed by it; `how`: the line of the mask, the item
     "tested-before",  # a test in line `how` looks for a value in `name`; this line behind it only adds to something

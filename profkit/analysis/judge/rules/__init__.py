@@ -34,6 +34,7 @@ from profkit.analysis.judge.rules.native import loops as native_loops
 from profkit.analysis.judge.rules.native import programs as started_programs
 from profkit.analysis.judge.rules.native import registers as native_registers
 from profkit.analysis.judge.rules.native import sorts as native_sorts
+from profkit.analysis.judge.rules.native import texts as native_texts
 from profkit.analysis.judge.rules.native import watched as native_watched
 from profkit.analysis.judge.rules.work import again, array_scans, excess, growth, queries, same, values
 
@@ -248,6 +249,7 @@ PATTERNS = (
     *native_functions.PATTERNS,
     *native_registers.PATTERNS,
     *native_loops.PATTERNS,
+    *native_texts.PATTERNS,
     *host_native.PATTERNS,
 )
 # Patterns of a line whose time is spent in functions of the program that it calls.

@@ -84,6 +84,7 @@ _STREAMS = re.compile(
 _MADE = re.compile(
     r"std::(has_facet.*|locale::(~?locale|operator=)|ios_base::(~?ios_base|_M_init)|basic_ios<.*::init)"
 )
+_READS = re.compile(r"\bgetline\(|>>\s*\w|\bistringstream\b")
 STREAMING, MAKING = 0.2, 0.01  # of a line's samples; of all samples
 
 
@@ -105,14 +106,19 @@ def streams_made(document: RunDocument, spot: CodeSpot) -> Insight | None:
     ]
     if not places or spot is not max(places, key=lambda hot_spot: hot_spot.share):
         return None
+    reads = any(
+        hot_spot.code is not None and _READS.search(hot_spot.code.text)
+        for hot_spot in document.hot_spots
+        if (hot_spot.where.file, hot_spot.where.function) == here
+    )
     return say(
         spot,
         "streams-made",
-        "Do not create a new stream each time to format text",
+        f"Do not create a new stream each time to {'take text apart' if reads else 'format text'}",
         f"most of this is in the streams of C++, and {percent_text(100 * made)} of all samples in creating one (its "
         "locale)",
         sum(hot_spot.share for hot_spot in places),
-        change=words("streams-made", "host"),
+        change=words("streams-made.read" if reads else "streams-made", "host"),
     )
 
 
@@ -182,7 +188,13 @@ def known_callee(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             continue  # the copying function has a finding of its own
         if spot.where.file is None and _share_of(pattern, spot) < COSTLY:
             continue
-        if pattern.fullmatch(name) and (key not in ("copies", "clearing") or spot.seconds >= MOVED_ONCE):
+        grown = next(iter(spot.code.find("grows-by-one")), None) if spot.code is not None else None
+        if key == "copies" and grown is not None:
+            title, key = "All elements are moved to make room for one more", "copies.grown"
+            how = f", for {grown.name} + 1 elements each time"
+        if pattern.fullmatch(name) and (
+            key not in ("copies", "copies.grown", "clearing") or spot.seconds >= MOVED_ONCE
+        ):
             evidence, change = f"most of its time is in {name}{how}", words(key, "host")
             return say(spot, key.partition(".")[0], title, evidence, change=change)
     return None

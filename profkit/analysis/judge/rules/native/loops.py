@@ -20,7 +20,7 @@ MIN_LOOP_CALLS = 20  # times that it ran: with fewer, a table saves nothing
 HOT = 0.4  # of the simulated instructions
 CACHED = 0.25  # of the loads, at most, miss the first cache: with more, the loop may wait for memory
 SORTING = 0.5  # of a place's samples
-_SORTS = re.compile(
+SORTS = re.compile(
     r"std::(__\w*sort\w*|sort|stable_sort|__\w*merge\w*|__\w*heap\w*|__unguarded_\w+|__move_median\w*|__unguarded_partition\w*)"
     r"|qsort\w*|msort_with_tmp\w*|(core|alloc)::slice::.*(sort|merge|quicksort|partition).*"
 )
@@ -50,7 +50,7 @@ def grown_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa
     sorts = next((construct for construct in _constructs(spot, "sorts") if construct.how == "grown"), None)
     if sorts is None or spot.seconds < MIN_SECONDS:
         return None
-    part = max((frame.value for frame in spot.below if _SORTS.fullmatch(frame.function)), default=0.0)
+    part = max((frame.value for frame in spot.below if SORTS.fullmatch(frame.function)), default=0.0)
     if part < SORTING:
         return None
     return say(

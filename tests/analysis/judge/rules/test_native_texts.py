@@ -1,0 +1,186 @@
+"""Machine code whose text says that it does too much: named with counts or samples of it, and silent without them.
+
+The counts are those of programs that profkit profiled on an Intel Xeon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.rules.host_native import known_callee
+from profkit.core.types import (
+    RUN,
+    Beneath,
+    CodeLine,
+    CodeSpot,
+    Construct,
+    Counter,
+    Hotspot,
+    Insight,
+    LineCode,
+    Place,
+    Profile,
+    RunDocument,
+)
+from tests import documents
+
+FILE = "/src/prog.cpp"
+
+
+def spot(
+    line: int, share: float, construct: Construct | None = None, function: str = "work", **more: object
+) -> CodeSpot:
+    code = LineCode(f"line {line}", constructs=(construct,) if construct is not None else ())
+    where = Place(function=function, file=str(more.pop("file", FILE)), line=line)
+    return CodeSpot(share, 3 * share, "native", where, code=code, **more)  # type: ignore[arg-type]
+
+
+def row(
+    function: str, line: int | None = None, own: float = 0.0, calls: int | None = None, **counters: float
+) -> Hotspot:
+    return Hotspot(function, own, calls=calls, file=FILE, line=line, counters=counters)
+
+
+def run(
+    *spots: CodeSpot,
+    lines: tuple[Hotspot, ...] = (),
+    functions: tuple[Hotspot, ...] = (),
+    loops: tuple[Hotspot, ...] = (),
+    beyond: float = 0.0,
+) -> RunDocument:
+    kinds = (("counted-lines", lines), ("counted-functions", functions), ("counted-loops", loops))
+    profiles = tuple(Profile(kind, "instructions", 1e8, rows, kind) for kind, rows in kinds)  # type: ignore[arg-type]
+    counters = (
+        Counter("D1mr", 1e7, "measured", scope=RUN),
+        Counter("D2mr", beyond * 1e7, "measured", scope=RUN),
+    )
+    return replace(documents.empty(), hot_spots=spots, profiles=profiles, counters=counters)
+
+
+def judged(document: RunDocument) -> dict[str, Insight]:
+    return {one.rule: one for one in find_insights(document)}
+
+
+@pytest.mark.parametrize(("calls", "said"), [(5_969_788, True), (900, False)])
+def test_a_recursion_is_told_where_its_calls_were_counted(calls: int, said: bool) -> None:
+    construct = Construct("overlaps", "cheapest", "(x, y - 1) and (x - 1, y)")
+    spots = (spot(19, 0.5, construct, "cheapest"), spot(12, 0.3, construct, "cheapest"))
+    found = judged(run(*spots, functions=(row("cheapest(City const&, int, int)", calls=calls),)))
+    assert ("repeated-work" in found) == said
+    if said:
+        one = found["repeated-work"]
+        assert one.title == "cheapest computes the same results again and again"
+        assert (one.where.line, one.gain is not None and round(one.gain.at_most, 2)) == (19, 0.8)
+        assert "5,969,788 calls" in one.evidence
+
+
+@pytest.mark.parametrize(("sorting", "said"), [(1.0, True), (0.2, False)])
+def test_a_sort_for_one_element_is_told_where_sorting_takes_the_time(sorting: float, said: bool) -> None:
+    below = (CodeLine("std::__introsort_loop", None, None, sorting),)
+    document = run(spot(8, 0.97, Construct("one-of-sorted", "window", "width / 2"), below=below))
+    found = judged(document)
+    assert ("partial-sort" in found) == said
+    assert not said or "std::nth_element" in found["partial-sort"].change
+
+
+@pytest.mark.parametrize(
+    ("construct", "rule", "rounds", "entries", "said"),
+    [
+        (Construct("all-pairs", "stars", "limit"), "all-pairs", 59_721, 578, True),
+        (Construct("all-pairs", "stars", "limit"), "all-pairs", 40, 90_000, False),  # of a cell
+        (Construct("sorts-by-hand", "all", "exchanging neighbours"), "quadratic-sort", 29_416, 1_185, True),
+        (Construct("sorts-by-hand", "all", "exchanging neighbours"), "quadratic-sort", 8, 90_000, False),
+        (Construct("probes", "slots_", "at"), "hash-chains", 5_919, 4_714, True),
+        (Construct("probes", "slots_", "at"), "hash-chains", 3, 900_000, False),
+        (Construct("always-the-same", "table_of", "2048"), "repeated-work", 8, 3_412_629, True),
+        (Construct("always-the-same", "table_of", "2048"), "repeated-work", 8, 256, False),  # made once
+    ],
+)
+def test_a_loop_is_told_where_its_rounds_were_counted(
+    construct: Construct, rule: str, rounds: float, entries: int, said: bool
+) -> None:
+    counted = (row("work", 14, 9e7, entries, rounds=rounds),)
+    assert (rule in judged(run(spot(14, 0.9, construct), loops=counted))) == said
+    assert rule not in judged(run(spot(14, 0.9), loops=counted))
+    elsewhere = (row("work", 44, 9e7, entries, rounds=rounds),)
+    assert rule not in judged(run(spot(14, 0.9, construct), loops=elsewhere))
+
+
+@pytest.mark.parametrize(
+    ("beyond", "misses", "said"), [(0.9, 9.98e6, True), (0.02, 9.98e6, False), (0.9, 1e5, False)]
+)
+def test_a_list_is_told_where_its_nodes_come_from_beyond_the_second_cache(
+    beyond: float, misses: float, said: bool
+) -> None:
+    counted = (row("turnover", 38, 3e7, Dr=1e7, D1mr=misses), row("turnover", 39, 3e7, Dr=7.6e6))
+    document = run(spot(38, 0.93, Construct("next-node", "order", "next")), lines=counted, beyond=beyond)
+    assert ("memory-latency" in judged(document)) == said
+
+
+@pytest.mark.parametrize(("making", "said"), [(0.46, True), (0.05, False)])
+def test_keys_are_told_with_what_making_them_takes_of_both_lines(making: float, said: bool) -> None:
+    construct = Construct("key-made", "seats", "23")
+    made = spot(23, 0.5, construct, below=(CodeLine("std::operator+", None, None, 2 * making),))
+    document = run(made, spot(24, 0.5, construct))
+    found = judged(document)
+    assert ("made-keys" in found) == said
+    assert not said or found["made-keys"].where.line == 23
+
+
+@pytest.mark.parametrize(("written", "said"), [(56_211_426.0, True), (2_000_000.0, False)])
+def test_a_struct_by_value_is_told_where_all_of_it_was_counted_to_be_written(
+    written: float, said: bool
+) -> None:
+    document = run(
+        spot(34, 0.36, Construct("by-value", "spread", "Quote quote")),
+        lines=(row("main", 34, 6e7, Dw=written),),
+        functions=(row("spread(Quote)", calls=669_183),),
+    )
+    found = judged(document)
+    assert ("copies" in found) == said
+    assert not said or found["copies"].change.startswith("const Quote& quote")
+
+
+AT = row("Photo::at(int, int) const", own=28_277_936, calls=3_534_742)
+BESIDE = row("Gradient::at(int, int) const", own=17_673_715, calls=3_534_743)
+
+
+@pytest.mark.parametrize(
+    ("jumps", "functions", "said"),
+    [
+        (7_069_485.0, (AT, BESIDE), True),
+        (0.0, (AT, BESIDE), False),  # called by name
+        (90e6, (AT, BESIDE), False),  # a switch
+        (7_069_485.0, (replace(AT, own=9e8), replace(BESIDE, own=9e8)), False),  # they do something
+    ],
+)
+def test_small_functions_that_are_called_through_a_pointer_are_told_at_the_call(
+    jumps: float, functions: tuple[Hotspot, ...], said: bool
+) -> None:
+    spots = (spot(21, 0.5, None, "Photo::at(int, int) const"), spot(38, 0.4, None, "compose"))
+    document = run(*spots, lines=(row("main", 38, 5e7, Bi=jumps), row("main", 37, 2e7)), functions=functions)
+    found = judged(document)
+    assert ("indirect-calls" in found) == said
+    if said:
+        one = found["indirect-calls"]
+        assert (one.where.line, one.gain is not None and round(one.gain.at_most, 2)) == (38, 0.9)
+        assert "7,069,485 calls of Gradient::at, Photo::at" in one.evidence
+
+
+def test_an_array_that_grows_by_one_is_told_as_such_where_copying_takes_the_time() -> None:
+    copying = spot(
+        19,
+        0.86,
+        Construct("grows-by-one", "h->count"),
+        under=Beneath("__memmove_avx512_unaligned_erms", "libc.so.6"),
+    )
+    found = known_callee(run(copying), copying)
+    assert found is not None
+    assert found.title == "All elements are moved to make room for one more"
+    plain = replace(copying, code=LineCode("memcpy(a, b, n);"))
+    other = known_callee(run(plain), plain)
+    assert other is not None
+    assert other.title == "Memory is copied here"
