@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.evidence import RunEvidence
-from profkit.analysis.function_names import function_name
+from profkit.analysis.function_names import function_name, plain_symbol
 from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.rules.counted import profile_of
 from profkit.analysis.judge.rules.host_memory import COLUMNS, hottest_place, is_little_simulated
 from profkit.analysis.judge.rules.native.functions import MIN_SECONDS, costly_row
-from profkit.analysis.judge.rules.spots import Find, count_text, say
+from profkit.analysis.judge.rules.spots import Find, count_text, say, say_together
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles
 from profkit.core.formatting import format_quantity, percent_text
@@ -228,7 +228,7 @@ def small_transfers(document: RunDocument, spot: CodeSpot) -> Insight | None:
         f"Read and write larger blocks: {count_text(split.io_calls)} system calls",
         f"most of its time is in {name}; {count_text(split.io_calls)} reads and writes of "
         f"{format_quantity(each, 'B')} each",
-        change=words("small-transfers.native", "host"),
+        change=words(f"small-transfers.native.{'read' if re.search('read|recv', name) else 'write'}", "host"),
     )
 
 
@@ -245,9 +245,10 @@ def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
     name = spot.where.file.rpartition("/")[2]
     here = [row for row in lines.hotspots if (row.file or "").rpartition("/")[2] == name]
     counts = {event: sum(row.counters.get(event, 0.0) for row in here) for event in _EVENTS}
-    # The stride of a loop is the same in the whole run; other properties of a small part may not be.
-    strided = is_strided(document, counts["DLmr"])
-    if counts["Ir"] < MIN_COUNTED or (is_little_simulated(document) and not strided):
+    # The stride of a loop is the same in the whole run; other properties of a small part may not be, but those of code
+    # that was entered many times.
+    strided, entered = is_strided(document, counts["DLmr"]), _is_entered_often(document, spot)
+    if counts["Ir"] < MIN_COUNTED or (is_little_simulated(document) and not strided and not entered):
         return None
     follows, cycles = is_chained(document, counts["DLmr"]), simulated_cycles(document, counts)
     kind = max(cycles, key=lambda cause: cycles[cause])
@@ -273,22 +274,52 @@ def simulated_part(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if kind == "memory" and line.get(event, 0.0) < EACH_MISSES * line.get("Dr", 0.0) and not follows:
         return None  # memory is read in order
     columns = rule == "strided-access" and strided
-    if not columns and is_little_simulated(document):
+    if not columns and is_little_simulated(document) and not (entered and kind == "branches"):
         return None
+    alike = [
+        place
+        for place in document.hot_spots
+        if place.kind == "native"
+        and (place.where.file, place.where.function) == (spot.where.file, spot.where.function)
+    ]
+    if spot is not max(alike, key=lambda place: place.share, default=spot):
+        return None  # lines of one function are one finding
     counted = format_quantity(line.get(of, 0.0), "count")
     rate = percent_text(100 * line.get(event, 0.0) / max(1.0, line.get(of, 0.0)))
-    return say(
-        spot,
+    return say_together(
+        alike or [spot],
         rule,
         COLUMNS if columns else _PART_SAYS[rule],
         f"{rate} of {counted} {text}; {format_quantity(counts['Ir'], 'count')} instructions were simulated, from the "
         "first time that the program came here",
-        spot.share * share,
-        change=words(f"{rule}.{'columns' if columns else 'counted'}", "host"),
+        sum(place.share for place in alike or [spot]) * share,
+        words(f"{rule}.{'columns' if columns else 'counted'}", "host"),
     )
 
 
 NEAR = 3  # lines: a branch, and the lines that it skips
+MIN_ENTRIES = 20  # of a function or a loop: the data of a single one may be that of the start of the program
+
+
+def _is_entered_often(document: RunDocument, spot: CodeSpot) -> bool:
+    """Return whether the function of a place, or its loop, was simulated to be entered many times."""
+    functions, loops, where = (
+        profile_of(document, "counted-functions"),
+        profile_of(document, "counted-loops"),
+        spot.where,
+    )
+    called = plain_symbol(where.function or "")
+    rows = [
+        row
+        for row in (functions.hotspots if functions is not None else ())
+        if plain_symbol(row.function) == called
+    ]
+    rows += [
+        row
+        for row in (loops.hotspots if loops is not None else ())
+        if row.file == where.file and abs((row.line or 0) - (where.line or 0)) <= NEAR
+    ]
+    return any((row.calls or 0) >= MIN_ENTRIES for row in rows)
 
 
 def _is_near(spot: CodeSpot, lines: Sequence[Hotspot], event: str) -> bool:

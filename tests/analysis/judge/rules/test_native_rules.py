@@ -268,6 +268,7 @@ def test_a_sort_that_compares_what_is_there_is_the_work_itself() -> None:
             False,
         ),  # the second cache has the columns, and most loads are served by the first one
         (1.5e6, 0.1, 0.0, True),  # each load brings a line
+        (2.1e6, 0.1, 0.0, True),  # a product: the column, beside the row and the sum
         (20e6, 0.9, 5e6, False),  # most misses are in another line
     ],
 )
@@ -315,3 +316,12 @@ def test_a_file_that_is_closed_each_time_is_not_told_to_write_larger_blocks(belo
     )
     found = small_transfers(replace(documents.empty(), time_split=split), spot)
     assert (found is not None) == said
+    assert found is None or "fflush" in found.change
+
+
+def test_single_bytes_that_are_read_are_told_to_be_read_in_blocks() -> None:
+    split = TimeSplit(2.0, cpu=2.0, threads=1.0, read=2e6, written=0.0, io_calls=2_000_000)
+    spot = CodeSpot(0.9, 1.8, "native", AT, Beneath("read", "libc.so.6"))
+    found = small_transfers(replace(documents.empty(), time_split=split), spot)
+    assert found is not None
+    assert found.change.startswith("read blocks of 64 KiB into a buffer")

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.judge.findings import find_insights
-from profkit.analysis.judge.rules.host_native import known_callee
+from profkit.analysis.judge.rules import host_native
+from profkit.analysis.judge.rules.host_native import known_callee, simulated_part
 from profkit.core.types import (
     RUN,
     Beneath,
@@ -18,12 +19,15 @@ from profkit.core.types import (
     CodeSpot,
     Construct,
     Counter,
+    Fact,
     Hotspot,
     Insight,
     LineCode,
     Place,
     Profile,
+    Reading,
     RunDocument,
+    Source,
 )
 from tests import documents
 
@@ -184,3 +188,35 @@ def test_an_array_that_grows_by_one_is_told_as_such_where_copying_takes_the_time
     other = known_callee(run(plain), plain)
     assert other is not None
     assert other.title == "Memory is copied here"
+
+
+PART = Reading(
+    "cache.l1.miss_rate", 8.0, "%", "estimated", RUN, Source("valgrind"), reason=Fact("simulated-hot-place")
+)
+
+
+@pytest.mark.parametrize(("little", "calls", "said"), [(True, 41, True), (True, 1, False), (False, 1, True)])
+def test_branches_of_a_small_part_are_told_where_it_was_entered_many_times(
+    little: bool, calls: int, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_native, "is_little_simulated", lambda document: little)
+    spots = (spot(14, 0.42, None, "heavy"), spot(17, 0.37, None, "heavy"))
+    counted = (row("heavy", 14, 1.2e8, Ir=1.2e8), row("heavy", 15, 1.2e8, Ir=1.2e8, Bc=4e7, Bcm=2e7))
+    document = replace(run(*spots, lines=counted, functions=(row("heavy", calls=calls),)), readings=(PART,))
+    found = simulated_part(document, spots[0])
+    assert (found is not None) == said
+    assert simulated_part(document, spots[1]) is None  # the lines of a function are one finding
+    if found is not None:
+        assert found.evidence.startswith(
+            "79 % of the time is in heavy, lines 14 to 17: 50 % of 40.0 M branches"
+        )
+
+
+def test_a_copy_of_a_container_names_the_parameter_that_makes_it() -> None:
+    below = tuple(
+        CodeLine(name, None, None, 0.9) for name in ("std::uninitialized_copy", "std::vector::vector")
+    )
+    copying = spot(34, 0.97, Construct("by-value", "mean", "std::vector<double> prices"), below=below)
+    found = judged(run(copying))["costly-native"]
+    assert found.evidence.endswith("mean takes std::vector<double> prices by value")
+    assert found.change.startswith("const std::vector<double>& prices")

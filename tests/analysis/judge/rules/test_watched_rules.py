@@ -67,3 +67,20 @@ def test_files_are_the_same_again_where_calls_are_many_for_each() -> None:
     # Several times each at most: a folder that is gone through.
     assert "same-files" not in judged(replace(spot, seconds=0.2), replace(NAMES, number=37))
     assert "same-files" not in judged(SPOT, NAMES)  # the time is elsewhere
+
+
+def test_closing_belongs_to_files_that_are_opened_again() -> None:
+    opening = replace(SPOT, share=0.37, below=(CodeLine("__fopen_internal", None, None, 1.0),))
+    closing = replace(
+        SPOT, share=0.44, where=replace(AT, line=16), below=(CodeLine("fclose", None, None, 1.0),)
+    )
+    sampled = SampledTime(4.0, 4.0, native=True, registers=(NAMES,))
+    document = replace(documents.empty(), sampled=(sampled,), hot_spots=(closing, opening))
+    first = find_insights(document)[0]
+    assert (first.rule, first.where.line, first.gain and round(first.gain.at_most, 2)) == (
+        "same-files",
+        12,
+        0.81,
+    )
+    elsewhere = replace(closing, where=replace(AT, function="other", line=16))
+    assert find_insights(replace(document, hot_spots=(elsewhere, opening)))[0].rule == "hot-spot"

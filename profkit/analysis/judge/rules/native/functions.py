@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.judge.rules.spots import Find, say
+from profkit.analysis.judge.words import words
 from profkit.core.formatting import percent_text
 from profkit.core.tables import load_yaml
 from profkit.core.types import CodeLine, CodeSpot, Insight, Place, RunDocument
@@ -135,14 +136,16 @@ def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
         if len(alike) > 2
         else f", and at one more {place}" * (len(alike) - 1)
     )
-    return say(
-        spot,
-        "costly-native",
-        row.title,
+    evidence, change = (
         f"{percent_text(100 * most.value)} of this is in {most.function} below it{also}",
-        taken,
-        change=row.change_for(spot.where),
+        row.change_for(spot.where),
     )
+    by_value = next(iter(spot.code.find("by-value")), None) if spot.code is not None else None
+    if row.id in ("vector-copied", "container-copied") and by_value is not None:
+        declared, _, name = by_value.how.rpartition(" ")
+        evidence += f"; {by_value.name} takes {by_value.how} by value"
+        change = words("copies.argument", "host").format(type=declared, name=name)
+    return say(spot, "costly-native", row.title, evidence, taken, change=change)
 
 
 def costly_row(spot: CodeSpot) -> tuple[NativeFunctions, CodeLine] | None:

@@ -167,7 +167,8 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
     ]
     loads, misses = (sum(row.counters.get(event, 0.0) for row in here) for event in ("Dr", "D1mr"))
     total = sum(row.counters.get("D1mr", 0.0) for row in lines.hotspots)
-    least = COLUMN_MISSES if _is_beyond(document) else EACH_MISSES
+    # Beside the column, a line reads other operands and the pointers of rows.
+    least = COLUMN_MISSES if _is_beyond(document) else EACH_MISSES / 2
     seconds = sum(other.seconds for other in alike)
     if not loads or misses < max(least * loads, MOST_MISSES * total) or seconds < MIN_SECONDS:
         return None

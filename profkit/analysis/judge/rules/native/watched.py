@@ -105,15 +105,35 @@ def same_files(document: RunDocument, spot: CodeSpot) -> Insight | None:
     files = max(names.number, names.of**2 / (2 * again)) if again else float("inf")
     if spot.seconds * part < MAX_CALL_SECONDS * MIN_LOOKUPS * files:
         return None
+    # What is opened each time is closed each time, and what was written to it goes to the system then.
+    closing = sum(
+        place.share * _closing(place)
+        for place in natives
+        if place is not spot
+        and (place.where.file, place.where.function) == (spot.where.file, spot.where.function)
+    )
     return say(
         spot,
         "same-files",
         "The same files are looked up or opened again and again",
         f"{percent_text(100 * part)} of this is in system calls that look up a name; {names.of:,} looks at such calls "
-        f"saw {names.number:,} different {'name' if names.number == 1 else 'names'}",
-        spot.share * part,
+        f"saw {names.number:,} different {'name' if names.number == 1 else 'names'}"
+        + (f"; closing them takes {percent_text(100 * closing)} of the time" if closing else ""),
+        spot.share * part + closing,
         change=words("same-files", "host"),
     )
+
+
+_CLOSES = re.compile(
+    r"_*(IO_)?(new_)?f?close\w*|_IO_(new_)?file_close_it\w*|std::(__cxx11::)?(basic_)?([io]?f(ile)?stream|filebuf)::(close|~\w+)"
+)
+
+
+def _closing(spot: CodeSpot) -> float:
+    under = spot.under.public or spot.under.name if spot.under is not None else ""
+    if under and _CLOSES.fullmatch(under):
+        return 1.0
+    return max((frame.value for frame in spot.below if _CLOSES.fullmatch(frame.function)), default=0.0)
 
 
 def _in_files(spot: CodeSpot) -> float:
