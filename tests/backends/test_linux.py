@@ -169,6 +169,13 @@ def test_gccs_options_are_read_from_the_program(tmp_path: Path) -> None:
     assert facts(tmp_path, b"\x7fELF..\0" + O0 + b"\0main\0") == {"compiler": O0.decode()}
 
 
+def test_options_are_read_to_their_end(tmp_path: Path) -> None:
+    native = O0.replace(
+        b"-g -O0", b" ".join(b"-mavx512option%d" % number for number in range(60)) + b" -g -O3"
+    )
+    assert " -O3 " in facts(tmp_path, b"\x7fELF..\0" + native + b"\0")["compiler"]
+
+
 def test_what_is_no_compiled_program_says_nothing(tmp_path: Path) -> None:
     assert facts(tmp_path, b"#!/bin/sh\n# " + O0) == {}
     assert facts(tmp_path, b"\x7fELF..\0" + O0 + b"\0", python="python3") == {}

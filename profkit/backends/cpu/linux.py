@@ -338,7 +338,8 @@ class LinuxRun(BackendRun):
 # ------------------------------------------------------------ how a program was compiled
 
 
-_PRODUCER = re.compile(rb"GNU (?:C|C\+\+|Fortran)\d* [0-9][^\0\n]{3,300}")
+# To its end: -march=native becomes a kilobyte of options before the -O3.
+_PRODUCER = re.compile(rb"GNU (?:C|C\+\+|Fortran)\d* [0-9][^\0\n]{3,8000}(?=[\0\n])")
 FACT = "compiler"
 
 

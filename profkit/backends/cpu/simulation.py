@@ -356,7 +356,13 @@ def _loops_of(
                 calls=loop.entries,
                 file=place.file,
                 line=place.line,
-                counters={"rounds": loop.rounds, "serial": loop.serial, "strided": float(loop.strided)},
+                counters={
+                    "rounds": loop.rounds,
+                    "serial": loop.serial,
+                    "strided": float(loop.strided),
+                    "scalar": float(loop.scalar),
+                    "bytes": float(loop.bytes),
+                },
             )
         )
     if spots:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from profkit.profilers.valgrind.instructions import address_runs, disassembler, read_elf
+from profkit.profilers.valgrind.scalar_loops import scalar_work
 from profkit.profilers.valgrind.strides import Code, back_jumps, strided_in
 
 MAX_LOOPS = 10  # loops, of most instructions
@@ -34,6 +35,10 @@ class CountedLoop:
     rounds: float
     serial: float  # times as long as its instructions take, because each sum waits for the one before; 0: it does not
     strided: int = 0  # loads from addresses that are a large, equal step apart
+    scalar: int = (
+        0  # arithmetic instructions of a round, each of one number, where no round needs another one; else 0
+    )
+    bytes: int = 0  # of such a number
 
 
 def counted_loops(executed: Mapping[int, int], program: Path) -> list[CountedLoop]:
@@ -65,6 +70,7 @@ def counted_loops(executed: Mapping[int, int], program: Path) -> list[CountedLoo
                     most / entries,
                     serial,
                     sum(executed.get(at, 0) for at in strided_in(body)),
+                    *scalar_work(body),
                 )
             )
     return sorted(found, key=lambda loop: -loop.executed)[:MAX_LOOPS]

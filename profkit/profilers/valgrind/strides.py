@@ -75,7 +75,7 @@ def steps_in(body: Code) -> LoopSteps:
     """Return the registers that a loop changes, and the constant steps of those that have one."""
     writes: dict[str, list[tuple[str, str]]] = {}
     for _, mnemonic, operands in body:
-        for register in _written(mnemonic, operands):
+        for register in written_registers(mnemonic, operands):
             writes.setdefault(register, []).append((mnemonic, operands))
     steps = {
         register: step
@@ -133,7 +133,7 @@ def whole_register(register: str) -> str:
     return _PARTS.get(register, re.sub(r"^(r\d+)[dwb]$", r"\1", register))
 
 
-def _written(mnemonic: str, operands: str) -> list[str]:
+def written_registers(mnemonic: str, operands: str) -> list[str]:
     """Return the general registers that an instruction changes."""
     if _READS_ALONE.fullmatch(mnemonic):
         return []

@@ -55,7 +55,7 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
     yield insight_at(
         "unoptimised-build",
         "Compile with optimisation",
-        f"the debug information of {name} says how it was compiled: {options}",
+        f"the debug information of {name} says how it was compiled: {re.sub(r' (-m[a-z]|--param)[^ ]*', '', options)}",
         hottest_place(run),
     )
 

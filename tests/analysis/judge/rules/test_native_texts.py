@@ -220,3 +220,27 @@ def test_a_copy_of_a_container_names_the_parameter_that_makes_it() -> None:
     found = judged(run(copying))["costly-native"]
     assert found.evidence.endswith("mean takes std::vector<double> prices by value")
     assert found.change.startswith("const std::vector<double>& prices")
+
+
+@pytest.mark.parametrize(
+    ("scalar", "rounds", "own", "misses", "said"),
+    [
+        (5.0, 4097.0, 9e7, 4e5, True),
+        (0.0, 4097.0, 9e7, 4e5, False),  # vectorised, or its rounds need each other
+        (5.0, 8.0, 9e7, 4e5, False),
+        (5.0, 4097.0, 1e7, 4e5, False),  # little of the work
+        (5.0, 4097.0, 9e7, 9e7, False),  # it waits for memory
+    ],
+)
+def test_a_loop_of_single_numbers_is_told_where_it_is_most_of_the_work(
+    scalar: float, rounds: float, own: float, misses: float, said: bool
+) -> None:
+    loop = row("mix", 13, own, 10_314, rounds=rounds, scalar=scalar, bytes=4.0)
+    spots = (spot(13, 0.6, None, "mix"), spot(12, 0.2, None, "mix"))
+    document = run(*spots, lines=(row("mix", 13, 9e7, Dr=1.37e8, D1mr=misses),), loops=(loop,))
+    found = judged(document)
+    assert ("scalar-arithmetic" in found) == said
+    if said:
+        gain = found["scalar-arithmetic"].gain
+        assert gain is not None
+        assert round(gain.at_most, 2) == 0.6  # four numbers at a time in place of one

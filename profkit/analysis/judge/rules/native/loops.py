@@ -63,6 +63,43 @@ def grown_sort(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa
     )
 
 
+SCALAR = 2  # arithmetic instructions of a round
+VECTOR_BYTES = 16  # of the registers that any x86-64 has
+
+
+def scalar_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a loop that computes number after number, though no round needs another one, out of the first cache."""
+    profile, loop = profile_of(document, "counted-loops"), _loop_near(document, spot)
+    if profile is None or loop is None or spot.seconds < MIN_SECONDS or profile.total <= 0:
+        return None
+    each, size = loop.counters.get("scalar", 0.0), loop.counters.get("bytes", 0.0)
+    alike = [
+        place
+        for place in document.hot_spots
+        if place.kind == "native"
+        and place.where.function == spot.where.function
+        and _loop_near(document, place) is loop
+    ]
+    if each < SCALAR or not size or loop.own < HOT * profile.total or loop.counters["rounds"] < LONG:
+        return None
+    loads, misses = _counted_near(document, loop, "Dr"), _counted_near(document, loop, "D1mr")
+    if (
+        not loads
+        or misses > CACHED * loads
+        or spot is not max(alike, key=lambda place: place.share, default=spot)
+    ):
+        return None
+    return say_together(
+        alike or [spot],
+        "scalar-arithmetic",
+        "The compiler did not vectorise this loop: it computes one number at a time",
+        f"{each:.0f} arithmetic instructions in each of {loop.counters['rounds']:,.0f} rounds, each of one number of "
+        f"{size:.0f} bytes; by its registers no round needs the result of another",
+        sum(place.share for place in alike or [spot]) * (1 - size / VECTOR_BYTES),
+        words("scalar-arithmetic.loop", "host"),
+    )
+
+
 def serial_sum(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a loop that was counted to do little but add to one floating-point sum."""
     profile, loop = profile_of(document, "counted-loops"), _loop_near(document, spot)
@@ -238,4 +275,4 @@ def _loop_near(document: RunDocument, spot: CodeSpot) -> Hotspot | None:
     return max(near, key=lambda row: row.own, default=None)
 
 
-PATTERNS: tuple[Find, ...] = (native_search, grown_sort, serial_sum, strided_loop, column_walk)
+PATTERNS: tuple[Find, ...] = (native_search, grown_sort, scalar_loop, serial_sum, strided_loop, column_walk)
