@@ -6,8 +6,10 @@ import asyncio
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, NamedTuple
@@ -15,8 +17,9 @@ from weakref import WeakSet
 
 import pytest
 
-from profkit.runtime.passes.host.values import FunctionValues, awaited_frames, count_alternatives
+from profkit.runtime.passes.host.values import FunctionValues, count_alternatives
 from profkit.runtime.passes.host.values.same_arrays import owns_its_numbers
+from profkit.runtime.passes.host.values.tasks import awaited_frames
 
 
 @pytest.mark.parametrize(
@@ -138,6 +141,52 @@ def test_of_several_that_wait_for_a_lock_the_one_that_has_it_is_told_beside_othe
         assert thread.submit(asyncio.run, _held_by_one(of_one_lock=True)).result() == ("ask", True)
         name, alone = thread.submit(asyncio.run, _held_by_one(of_one_lock=False)).result()
     assert (name, alone) != ("ask", True)
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while line := await reader.readline():
+        await asyncio.sleep(0.3)
+        writer.write(line)
+
+
+async def _ask(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"price\n")
+    await reader.readline()
+    writer.close()
+
+
+async def _seen_while_asked(clients: int, loops: list[asyncio.AbstractEventLoop]) -> None:
+    server = await asyncio.start_server(_answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    loops.append(asyncio.get_running_loop())
+    if clients == 1:
+        await _ask(port)
+    elif clients:
+        await asyncio.gather(*(_ask(port) for _ in range(clients)))
+    else:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(server.serve_forever(), 0.3)
+        writer.close()
+    server.close()
+
+
+@pytest.mark.parametrize(("clients", "alone"), [(1, True), (2, False), (0, False)])
+def test_a_server_in_the_same_program_does_not_hide_that_its_only_client_asks_one_thing_at_a_time(
+    clients: int, alone: bool
+) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+    with ThreadPoolExecutor(1) as thread:
+        run = thread.submit(asyncio.run, _seen_while_asked(clients, loops))
+        while not loops:
+            time.sleep(0.01)
+        time.sleep(0.1)  # in which the question is sent
+        frames, told = awaited_frames(WeakSet(asyncio.all_tasks(loops[0])))
+        run.result()
+    assert told == alone
+    if alone:
+        assert "_ask" in [frame.f_code.co_name for frame in frames]
 
 
 class _Record(NamedTuple):

@@ -148,10 +148,9 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 def _is_of_the_last(spot: CodeSpot) -> bool:
     """Return whether what is awaited needs the answer before it, or is a pause: nothing of it can begin earlier."""
-    code = spot.code
-    if code is None:
-        return False
-    return any(each.how == "await" for each in code.find("carried")) or bool(code.find("sleep"))
+    codes = [code for code in (spot.code, spot.caller_code) if code is not None]
+    carried = any(each.how == "await" for code in codes for each in code.find("carried"))
+    return carried or (spot.code is not None and bool(spot.code.find("sleep")))
 
 
 CONTENDED = 1.5  # resumptions of acquire for each release; without a wait it is 1

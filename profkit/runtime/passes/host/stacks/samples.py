@@ -22,7 +22,7 @@ from io import FileIO
 from time import perf_counter, sleep, thread_time
 
 from ..shared_file import json_text
-from ..values import awaited_frames
+from ..values.tasks import awaited_frames
 from ..waits import (
     CollectedLines,
     HeldLoop,
