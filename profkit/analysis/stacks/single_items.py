@@ -26,7 +26,7 @@ def single_items_at(
         given = node.args[0]
         made = _value_of(given, loops[-1])
         one_item = makes_batch_of_one(made)
-        if not one_item and not isinstance(given, ast.Name):
+        if not one_item and not isinstance(given, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)):
             continue
         loads = _names(given)
         # What a batch that the line does not make itself is made of is not known here.

@@ -340,6 +340,8 @@ ROUTER = """class Router:
         ("found.append(self.department_of(text))", True),
         ("last = self.department_of(last)", False),  # of the item before
         ("found.append(self.department_of(texts))", False),  # of all
+        ("found.append(self.department_of(history.words(text)))", True),  # of what the item is made into
+        ("last = self.department_of(history.after(text, last))", False),
     ],
 )
 def test_a_batch_of_one_that_a_function_makes_is_said_where_a_loop_calls_it_with_its_items(
