@@ -58,7 +58,7 @@ PLANNED_SHARE = 0.95  # of the time that a run may take without --budget: passes
 TIMING_SHARE = 0.25  # of a budget, for the normal runs
 # Without --budget these passes run even when the default time limit is nearly used up: the seconds by which they may
 # exceed it. Counts of calls prove most causes, so these come before a simulation. By the estimates, short
-# programs and those whose sampled run was slow by chance exceed the limit by up to 3 s; one that imports scikit-learn,
+# programs and those whose sampled run was slow by chance exceed the limit by up to 4 s; one that imports scikit-learn,
 # which takes 14 s under valgrind, by 11. A region is marked for the sake of its numbers.
 EXEMPT_FROM_DEFAULT_LIMIT: Mapping[PassName, float] = {
     "trace": math.inf,
@@ -66,7 +66,7 @@ EXEMPT_FROM_DEFAULT_LIMIT: Mapping[PassName, float] = {
     "counters": math.inf,
     "cprofile": math.inf,
 }
-SIMULATION_BEYOND = 3.0
+SIMULATION_BEYOND = 4.0
 FIRST_ANSWER = (2.5, 8.0)  # normal runs, and seconds, after which a first answer is given
 SAMPLING_PASS_COST = 1.6  # estimated cost, in normal runs, of a pass that samples and traces
 WAITING_LIMIT_FACTOR = 2.0  # times its limit: a step may take this long if it waited for a processor
