@@ -45,6 +45,7 @@ _COMPARES = re.compile(r"(__)?(mem|str|strn|strcase|wmem|b)cmp.*|.*basic_string.
 _COPIES = re.compile(r"(__)?(mem(cpy|move)|wmemcpy)\w*")
 _SIZES = re.compile(r"(__)?(strlen|wcslen)\w*")
 _ENDS = re.compile(r"(__)?rawmemchr\w*")  # glibc's sscanf searches the end of its text with it
+_ASKS_TO_COPY = re.compile(r"\b(w?memcpy|copy_n|copy_from_slice|extend_from_slice)\s*\(|\bstd::copy\s*\(")
 _CLEARS = re.compile(r"(__)?(memset|bzero)\w*")
 
 
@@ -188,6 +189,8 @@ def known_callee(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             continue  # the copying function has a finding of its own
         if spot.where.file is None and _share_of(pattern, spot) < COSTLY:
             continue
+        if key == "copies" and spot.code is not None and _ASKS_TO_COPY.search(spot.code.text):
+            continue  # what the line itself puts together elsewhere
         grown = next(iter(spot.code.find("grows-by-one")), None) if spot.code is not None else None
         if key == "copies" and grown is not None:
             title, key = "All elements are moved to make room for one more", "copies.grown"

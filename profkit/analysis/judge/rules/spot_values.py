@@ -411,9 +411,10 @@ def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
         each = spot.seconds / spot.executions if spot.executions and construct.how != "apply" else 0.0
         if each > _AN_ELEMENT.get(kind.partition(".")[0], each):
             continue
-        if (
-            carried := next((c.name for c in code.find("carried") if not c.how), "")
-        ) and construct.how != "apply":
+        carried = next((each.name for each in code.find("carried") if not each.how), "")
+        if carried and construct.how == "item":
+            continue  # one number of a result that the next iteration needs
+        if carried and construct.how != "apply":
             return _one_after_the_other(spot, name, carried, kind)
         return say(
             spot,
@@ -431,9 +432,8 @@ def _one_after_the_other(spot: CodeSpot, name: str, carried: str, kind: str) -> 
     return say(
         spot,
         "element-wise",
-        f"Do not run this loop on elements of a {kind}: it needs {carried} of the iteration before",
-        f"each {name}[...] makes an object, or takes one apart, which costs about as much as the arithmetic; no "
-        "operation on the whole array does the same",
+        f"Do not run this loop on elements of a {kind}: each iteration needs the one before, by way of {carried}",
+        f"each {name}[...] makes an object, or takes one apart, which costs about as much as the arithmetic",
         change=words("element-wise.carried", "host").format(name=name),
     )
 

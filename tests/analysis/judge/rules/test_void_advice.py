@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from profkit.analysis.judge.rules.host_native import known_callee
 from profkit.analysis.judge.rules.native.functions import costly_row
 from profkit.analysis.judge.rules.spot_arrays import single_items
 from profkit.analysis.judge.rules.spot_event_loop import sequential_waits
@@ -34,7 +35,7 @@ def test_a_loop_each_iteration_of_which_needs_the_one_before_is_to_be_compiled()
     spot = spot_at(text, 3, kind="python", variables={"x": ARRAY, "y": ARRAY})
     found = element_wise(documents.empty(), spot)
     assert found is not None
-    assert "y of the iteration before" in found.title
+    assert "each iteration needs the one before, by way of y" in found.title
     assert "numba" in found.change
     plain = spot_at(
         text.replace("y[n - 1]", "x[n - 1]"), 3, kind="python", variables={"x": ARRAY, "y": ARRAY}
@@ -42,6 +43,30 @@ def test_a_loop_each_iteration_of_which_needs_the_one_before_is_to_be_compiled()
     found = element_wise(documents.empty(), plain)
     assert found is not None
     assert "at once" in found.title
+
+
+def test_one_number_of_a_result_that_the_next_iteration_needs_is_not_taken_too_often() -> None:
+    text = "def report(state):\n    while x:\n        force = model(state).item()\n        state = step(state, force)\n"
+    tensor = {"state": Variable("torch.Tensor", 40)}
+    assert element_wise(documents.empty(), spot_at(text, 3, variables=tensor)) is None
+    free = text.replace("step(state, force)", "states[n]")
+    assert element_wise(documents.empty(), spot_at(free, 3, variables=tensor)) is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("std::memcpy(frame + at, tile.data(), size);", False),
+        ("target.copy_from_slice(&tile);", False),
+        ("memmove(text, text + used, left);", True),
+        ("total += sum_of(rows);", True),
+    ],
+)
+def test_a_copy_that_the_line_asks_for_is_not_one_by_value(source: str, said: bool) -> None:
+    place = Place(function="main", file="work.cpp", line=3)
+    under = Beneath("__memmove_avx_unaligned_erms", "libc.so.6")
+    spot = CodeSpot(0.7, 1.4, "native", place, under, code=LineCode(source))
+    assert (known_callee(documents.empty(), spot) is not None) == said
 
 
 @pytest.mark.parametrize(
