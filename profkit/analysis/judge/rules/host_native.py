@@ -145,7 +145,7 @@ def tree_compare(document: RunDocument, spot: CodeSpot) -> Insight | None:
     share = sum(row.own for row in comparing) / functions.total if trees and functions is not None else 0.0
     if max(share, below * spot.share) < COMPARED or spot.seconds < MIN_SECONDS:
         return None
-    if share >= COMPARED:
+    if share >= max(COMPARED, below * spot.share):
         first = max(comparing, key=lambda row: row.own)
         evidence = (
             f"{100 * share:.0f} % of the samples are in the tree and in {function_name(first.function)[:60]}"
