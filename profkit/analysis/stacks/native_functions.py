@@ -17,9 +17,9 @@ _NOISE = re.compile(
     r"//.*|/\*.*?\*/|__attribute__\s*\(\(.*?\)\)|\[\[\w+\]\]|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])'"
 )
 _HEAD = re.compile(
-    r"^[ \t]*(?!(?:if|for|while|switch|else|return|catch|do|match|loop|namespace|struct|class|enum|union|impl|trait)\b)"
+    r"^(?![ \t]*(?:if|for|while|switch|else|return|catch|do|match|loop|namespace|class|enum|union|impl|trait)\b)"
     r"(?P<before>[\w:<>,&*\[\] \t~]*?)\b(?P<name>~?\w+)\s*(?:<[^()]*>)?\((?P<parameters>[^{};]*)\)"
-    r"(?P<after>(?:\s|&|\bconst\b|\bnoexcept\b|\boverride\b|\bfinal\b|\bwhere\b[^{};]*)*(?:->[^{};]*)?)\{",
+    r"(?P<after>(?:\s|&|\bconst\b|\bnoexcept\b|\boverride\b|\bfinal\b|\bwhere\b[^{};]*)*(?:->[^{}]*)?)\{",
     re.DOTALL,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -160,7 +160,7 @@ def _meet(one: Sequence[str], other: Sequence[str], names: Sequence[str]) -> boo
     steps = 0
     for left, right, name in zip(one, other, names, strict=True):
         # A step by a number, or down from the own argument by what varies: both stay within a small range.
-        step = rf"{re.escape(name)}(?:\s*[-+]\s*\d+|\s*-\s*(?!>)[\w.\[\]>()-]+)?"
+        step = rf"&?{re.escape(name)}(?:\[\d+\.\.\]|\s*[-+]\s*\d+|\s*-\s*(?!>)[\w.\[\]>()-]+)?"
         if left == right:
             continue
         if not (re.fullmatch(step, left) and re.fullmatch(step, right)):
@@ -234,6 +234,7 @@ def _one_of_sorted(lines: Sequence[str], at: int, function: FunctionText) -> Ite
     looped = re.search(rf"\b(?:for|while)\b[^{{;]*?[{{(;][^}}]*?\b{name}\s*\[", after)
     if (
         element is not None
+        and ".." not in element[1]
         and not looped
         and 1 <= len(indexed) <= 2
         and len(uses) == len(indexed) + len(sizes)

@@ -81,8 +81,9 @@ def loop_constructs(lines: Sequence[str], number: int) -> Iterator[Construct]:
     yield from _next_node(inner)
     yield from _probes(inner)
     if len(loops) > 1:
-        yield from _by_hand(loops, inner)
-        yield from _all_pairs(loops, body_of(lines, loops[-2], function), inner)
+        outer = body_of(lines, loops[-2], function)
+        yield from _by_hand(loops, outer, inner)
+        yield from _all_pairs(loops, outer, inner)
     yield from _always_the_same(lines, function, loops)
 
 
@@ -133,8 +134,14 @@ _INSERTS = re.compile(
 )
 
 
-def _by_hand(loops: Sequence[LoopText], inner: str) -> Iterator[Construct]:
-    """Yield an array that two loops sort: by exchanging neighbours, or by moving each element to its place."""
+_SELECTS = re.compile(
+    r"\b(?P<name>\w+)\s*\[\s*(?P<at>\w+)\s*\](?P<field>[\w.]*)\s*[<>]\s*(?P=name)\s*\[\s*(?P<best>\w+)\s*\](?P=field)"
+    r"[\s){]*(?P=best)\s*=\s*(?P=at)\b"
+)
+
+
+def _by_hand(loops: Sequence[LoopText], outer: str, inner: str) -> Iterator[Construct]:
+    """Yield an array that two loops sort: by exchanging neighbours, moving each to its place, seeking the smallest."""
     beside = _NEIGHBOURS.search(inner)
     if beside is not None:
         name, at = beside[1] or beside["other"], beside[2] or beside["at"]
@@ -146,6 +153,9 @@ def _by_hand(loops: Sequence[LoopText], inner: str) -> Iterator[Construct]:
     moves = _INSERTS.search(inner)
     if moves is not None:
         yield Construct("sorts-by-hand", moves["name"], "moving each element to its place")
+    selects = _SELECTS.search(inner)
+    if selects is not None and selects["at"] == loops[-1].item and re.search(r"\bswap\b", outer):
+        yield Construct("sorts-by-hand", selects["name"], "looking for the smallest of the rest each time")
 
 
 _SQUARES = re.compile(
@@ -161,7 +171,7 @@ def _all_pairs(loops: Sequence[LoopText], outer: str, inner: str) -> Iterator[Co
         return
     bound = re.sub(rf"\b{first.item}\b", "#", first.test).replace(" ", "")
     same = re.sub(rf"\b{second.item}\b", "#", second.test).replace(" ", "")
-    begins = re.sub(r"\s", "", second.start) in (f"{first.item}+1", "0", first.start.replace(" ", ""))
+    begins = re.sub(r"[\s()]", "", second.start) in (f"{first.item}+1", "0", first.start.replace(" ", ""))
     arrays = set(re.findall(rf"(\w+)\s*\[\s*{first.item}\s*\]", outer)) & set(
         re.findall(rf"(\w+)\s*\[\s*{second.item}\s*\]", inner)
     )
@@ -176,7 +186,7 @@ _NUMBER = re.compile(r"(?:0x[0-9a-fA-F]+|\d+)[uUlL]*$")
 _KNOWN_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "for while if else let mut const auto int unsigned long short char bool double float size_t std uint8_t "
+        "_ for while if else let mut const auto int unsigned long short char bool double float size_t std uint8_t "
         "uint16_t uint32_t uint64_t int8_t int16_t int32_t int64_t u8 u16 u32 u64 usize i8 i16 i32 i64 f32 f64 as "
         "in true false static_cast sin cos tan exp log log2 log10 pow sqrt fabs abs floor ceil min max push_back "
         "resize reserve M_PI array vector",

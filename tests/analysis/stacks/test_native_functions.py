@@ -40,6 +40,11 @@ fn best(items: &[Item], room: usize) -> u64 {
         (PATHS, 4, "(grid, x, y - 1) and (grid, x - 1, y)"),
         (SACK, 5, "(rest, room) and (rest, room - item.weight)"),
         ("long f(int n) {\n  return n < 2 ? n : f(n - 1) + f(n - 2);\n}", 2, "(n - 2) and (n - 1)"),
+        (
+            "fn d(a: &[u8], b: &[u8]) -> u8 {\n  d(&a[1..], b).min(d(a, &b[1..]))\n}",
+            2,
+            "(&a[1..], b) and (a, &b[1..])",
+        ),
     ],
 )
 def test_a_recursion_whose_calls_lead_to_the_same_arguments(text: str, number: int, how: str) -> None:
@@ -85,6 +90,7 @@ static double middle(const std::vector<double> &all, std::size_t width) {
             True,
         ),
         (MEDIAN.replace("return window[width / 2]", "return spread(window)"), 3, False),
+        (MEDIAN.replace("window[width / 2]", "mean(window[width / 2..])"), 3, False),
         (MEDIAN.replace("return window", "for (int i = 0; i < n; ++i) sum += window"), 3, False),
         (MEDIAN.replace("std::vector<double> window(", "std::vector<double> &window = same("), 3, False),
         (
@@ -194,6 +200,43 @@ static std::array<std::uint32_t, 256> table_of() {
     return table;
 }
 """
+SELECTION = """
+void rank(std::vector<Item> &all) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        std::size_t least = i;
+        for (std::size_t j = i + 1; j < all.size(); ++j)
+            if (all[j].price < all[least].price)
+                least = j;
+        std::swap(all[i], all[least]);
+    }
+}
+"""
+RUST_TABLE = """
+fn table_of() -> [u32; 256] {
+    let mut table = [0u32; 256];
+    for n in 0..256 {
+        let mut value = n as u32;
+        for _ in 0..8 {
+            value = if value & 1 == 1 { 0xEDB88320 ^ (value >> 1) } else { value >> 1 };
+        }
+        table[n] = value;
+    }
+    table
+}
+"""
+RUST_CELLS = """
+fn near(points: &[(f64, f64)], limit: f64) -> usize {
+    for i in 0..points.len() {
+        for j in (i + 1)..points.len() {
+            let (dx, dy) = (points[i].0 - points[j].0, points[i].1 - points[j].1);
+            if dx * dx + dy * dy < limit * limit {
+                count += 1;
+            }
+        }
+    }
+    count
+}
+"""
 SLOTS = """
 bool has(std::uint64_t id) const {
     std::size_t at = place(id);
@@ -215,6 +258,10 @@ bool has(std::uint64_t id) const {
         ("all-pairs", CELLS.replace("j < stars.size()", "j < 27"), 5, None),  # a few neighbours
         ("sorts-by-hand", BUBBLE, 4, ("all", "exchanging neighbours")),
         ("sorts-by-hand", BUBBLE.replace("swap(&all[j], &all[j + 1])", "rises++"), 4, None),
+        ("sorts-by-hand", SELECTION, 5, ("all", "looking for the smallest of the rest each time")),
+        ("sorts-by-hand", SELECTION.replace("std::swap(all[i], all[least])", "best[i] = least"), 5, None),
+        ("all-pairs", RUST_CELLS, 5, ("points", "limit * limit")),
+        ("always-the-same", RUST_TABLE, 6, ("table_of", "2048")),
         ("next-node", "void f(node *n) {\n  for (; n; n = n->next)\n    sum += n->value;\n}", 3, ("n", "next")),
         ("next-node", "void f(node *n) {\n  while (n)\n    n = key < n->key ? n->left : n->right;\n}", 3, None),
         ("probes", SLOTS, 4, ("slots_", "at")),
@@ -249,4 +296,10 @@ def test_the_function_around_a_line_has_a_head_with_a_type() -> None:
     function = function_around(text, 4)
     assert function is not None
     assert (function.name, function.first, len(function.parameters)) == ("best", 0, 2)
-    assert function_around(["if (ready(x)) {", "  y = 1;", "}"], 1) is None
+    for head in (
+        "if (ready(x))",
+        "  } else if (ready(x))",
+        "  else if (ready(x))",
+        "  for j in (i + 1)..points.len()",
+    ):
+        assert function_around([f"{head} {{", "    y = 1;", "  }"], 1) is None
