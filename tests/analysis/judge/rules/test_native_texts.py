@@ -172,6 +172,7 @@ def test_small_functions_that_are_called_through_a_pointer_are_told_at_the_call(
         one = found["indirect-calls"]
         assert (one.where.line, one.gain is not None and round(one.gain.at_most, 2)) == (38, 0.9)
         assert "7,069,485 calls of Gradient::at, Photo::at" in one.evidence
+        assert "which takes 90 % with them" in one.evidence
 
 
 def test_an_array_that_grows_by_one_is_told_as_such_where_copying_takes_the_time() -> None:

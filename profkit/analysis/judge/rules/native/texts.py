@@ -356,7 +356,7 @@ def calls_through_pointers(document: RunDocument, spot: CodeSpot) -> Insight | N
         "indirect-calls",
         f"Functions of {each:.0f} instructions are called through a pointer for each element",
         f"{count_text(calls, 'call')} of {', '.join(names[:3])}{' and others' if len(names) > 3 else ''} were counted; "
-        "the compiler cannot make them part of the loop",
+        f"the compiler cannot make them part of the loop, which takes {percent_text(100 * _share(alike))} with them",
         _share(alike),
         change=words(f"indirect-calls.{'rust' if rust else 'native'}", "host"),
     )
