@@ -182,6 +182,9 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
     arithmetic = flops / instructions
     if any(wasted_lines(run)) or any(memory_latency(run)):
         return
+    loops = run.profile("counted-loops")
+    if loops is not None and not any(loop.counters.get("scalar") for loop in loops.hotspots):
+        return  # by its machine code no loop of the program computes numbers that are independent of each other
     if arithmetic < 0.1 or run.values.get("bandwidth.dram.share", 0.0) >= STREAMS:
         return
     left = 1 - (share or 0.0) / 100

@@ -189,9 +189,10 @@ def known_callee(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
             continue  # the copying function has a finding of its own
         if spot.where.file is None and _share_of(pattern, spot) < COSTLY:
             continue
-        if key == "copies" and spot.code is not None and _ASKS_TO_COPY.search(spot.code.text):
-            continue  # what the line itself puts together elsewhere
         grown = next(iter(spot.code.find("grows-by-one")), None) if spot.code is not None else None
+        asked = spot.code is not None and _ASKS_TO_COPY.search(spot.code.text) is not None
+        if key == "copies" and asked and grown is None:
+            continue  # what the line itself puts together elsewhere
         if key == "copies" and grown is not None:
             title, key = "All elements are moved to make room for one more", "copies.grown"
             how = f", for {grown.name} + 1 elements each time"

@@ -146,6 +146,17 @@ def test_scalar_arithmetic_of_compiled_code_is_to_be_vectorised() -> None:
 
 
 @pytest.mark.parametrize(
+    ("counters", "told"), [({"scalar": 4.0}, True), ({"serial": 1.0}, False), ({}, False)]
+)
+def test_arithmetic_is_to_be_vectorised_where_a_loop_of_the_program_can_be(
+    counters: dict[str, float], told: bool
+) -> None:
+    loop = Hotspot("main", 8e6, file="halos.cpp", line=43, counters={"rounds": 1e5, **counters})
+    loops = Profile("", "instructions", 1e7, (loop,), "counted-loops")
+    assert ("scalar-arithmetic" in insights(SCALAR, loops)) == told
+
+
+@pytest.mark.parametrize(
     "change", [{"simd.utilization": 95.0}, {"flops": 1000.0}, {"bandwidth.dram.share": 80.0}]
 )
 def test_vectorised_little_or_memory_bound_arithmetic_is_not(change: dict[str, float]) -> None:
