@@ -21,7 +21,7 @@ from profkit.core.types import (
 MIN_ITERATIONS = 3
 MIN_SECONDS = 1e-4  # of an iteration: what is shorter is no step that a person thinks of
 GROWS = 1.5  # times as long as in the first quarter of its iterations
-STEADY = 0.97  # of the eighth before: less is no growth
+STEADY = 0.97  # of the quarter before: less is no growth
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,10 @@ def growth_of(found: Sequence[RepeatedLoop]) -> LoopGrowth | None:
     for loop in found:
         parts = loop.count.parts
         mean = sum(parts) / len(parts) if parts else 0.0
-        grows = mean > 0 and all(after >= STEADY * before for before, after in pairwise(parts))
-        if grows and sum(parts[-2:]) >= GROWS * sum(parts[:2]):
+        # Other programs make one eighth or another longer: quarters are steadier.
+        quarters = [sum(parts[n : n + 2]) for n in range(0, len(parts), 2)]
+        grows = mean > 0 and all(after >= STEADY * before for before, after in pairwise(quarters))
+        if grows and quarters[-1] >= GROWS * quarters[0]:
             scale = loop.seconds / loop.count.executions / mean  # the pass that counts slows them down
             return LoopGrowth(loop.place, loop.count.executions, parts[0] * scale, parts[-1] * scale)
     return None

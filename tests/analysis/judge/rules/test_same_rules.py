@@ -18,6 +18,7 @@ from profkit.core.types import (
     Hotspot,
     Insight,
     LineCount,
+    LineSamples,
     Place,
     Profile,
     SampledLoop,
@@ -183,6 +184,33 @@ def test_a_model_that_gets_a_growing_sequence_is_told_where_its_iterations_grow(
         assert found.title == "The model gets all of tune again in each iteration, although one item is new"
         assert found.gain is not None
         assert found.gain.at_most == pytest.approx(0.8 * (1 - 2 / 9))
+
+
+@pytest.mark.parametrize(("called_by", "said"), [("/lib/torch/nn/modules/module.py", True), (WORK, False)])
+def test_a_growing_sequence_is_told_at_its_loop_where_the_time_is_in_a_module_of_the_program(
+    called_by: str, said: bool
+) -> None:
+    inside = Place(function="Block.forward", file=WORK, line=40)
+    spot = CodeSpot(
+        0.3, 3.0, "library", inside, Beneath("linear", "torch"), line_code("x = self.mlp(x)\n", 1),
+        callers=(CodeLine("_call_impl", called_by, 1789, 3.0),),
+    )  # fmt: skip
+    loop = SampledLoop(WORK, 3, "compose", 4, 5, 0.9, 9.0)
+    outer = LineSamples("compose", WORK, 4, 9.0, code=line_code(COMPOSE, 4))
+    within = LineSamples("Block.forward", WORK, 40, 3.0, within=(CodeLine("compose", WORK, 4, 3.0),))
+    parts = (1.0, 1.5, 2.2, 4.0, 3.7, 4.3, 6.7, 6.2)  # as measured beside other programs
+    document = replace(
+        documents.empty(),
+        hot_spots=(spot,),
+        sampled=(SampledTime(10.0, 10.0, loops=(loop,), lines=(within,), outer=(outer,)),),
+        line_counts=(LineCount(WORK, 4, "compose", 240, parts=parts),),
+    )
+    found = regrown_input(document, spot)
+    assert (found is not None) == said
+    if found is not None:
+        assert (found.where.function, found.where.line) == ("compose", 4)
+        assert found.gain is not None
+        assert found.gain.at_most == pytest.approx(0.9 * (1 - 2 / 7.2))
 
 
 OFFICE = """import json

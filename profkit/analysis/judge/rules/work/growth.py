@@ -7,13 +7,23 @@ tell which of the values at the line were longer each time.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from profkit.analysis.account.iteration import growth_of, repetitions
 from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.rules.spots import Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity
-from profkit.core.types import FIRST_CALLS, LAST_CALLS, CodeSpot, Hotspot, Insight, RunDocument, Variable
+from profkit.core.types import (
+    FIRST_CALLS,
+    LAST_CALLS,
+    CodeSpot,
+    Hotspot,
+    Insight,
+    Place,
+    RunDocument,
+    Variable,
+)
 
 MIN_CALL_SHARE = 0.5  # of a place's time must be in the calls that grow
 TWICE, LONG = 2, 32  # times as long as the first calls; elements of the value that has grown
@@ -63,14 +73,22 @@ def regrown_input(document: RunDocument, spot: CodeSpot) -> Insight | None:
     That the iterations take longer and longer is measured: where a call takes as long for all as for the last item,
     there is nothing to win.
     """
-    given = spot.code.find("given-grown") if spot.code is not None else ()
     module = (
         spot.under is not None and spot.under.library == "torch" and "Module" in (spot.under.public or "")
     )
-    if not given or not module or spot.share <= 0 or spot.code is None:
+    if spot.code is None or not (module or _is_in_module(spot)) or spot.share <= 0:
         return None
     growth = growth_of(repetitions(document, spot.seconds / spot.share))
-    if growth is None or (growth.where.file, growth.where.line) != (spot.where.file, spot.code.loop):
+    if growth is None:
+        return None
+    if not spot.code.find("given-grown") and spot is next(filter(_is_in_module, document.hot_spots), None):
+        spot = _call_in_loop(document, spot, growth.where) or spot
+    given = spot.code.find("given-grown") if spot.code is not None else ()
+    at_loop = spot.code is not None and (growth.where.file, growth.where.line) == (
+        spot.where.file,
+        spot.code.loop,
+    )
+    if not given or not at_loop:
         return None
     name = given[0].how
     return say(
@@ -82,6 +100,30 @@ def regrown_input(document: RunDocument, spot: CodeSpot) -> Insight | None:
         spot.share * max(0.0, 1 - 2 * growth.first / (growth.first + growth.last)),
         change=words("growing-work.items", "host").format(name=name),
     )
+
+
+_MODULE = "/torch/nn/modules/module.py"
+
+
+def _is_in_module(spot: CodeSpot) -> bool:
+    """Return whether a place is in a method that torch calls for a module: the program's own `forward`."""
+    return bool(spot.callers) and (spot.callers[0].file or "").replace("\\", "/").endswith(_MODULE)
+
+
+def _call_in_loop(document: RunDocument, spot: CodeSpot, loop: Place) -> CodeSpot | None:
+    """Return the line of a loop that leads to the place, with all of the time below it."""
+    lines = (
+        (line, line.main_wall / sampled.wall)
+        for sampled in document.sampled
+        if sampled.wall > 0
+        for line in sampled.outer
+    )
+    for line, share in lines:
+        code = line.code
+        if code is not None and (line.file, code.loop) == (loop.file, loop.line) and code.find("given-grown"):
+            where = Place(function=line.function, file=line.file, line=line.line)
+            return replace(spot, where=where, code=code, share=min(1.0, share))
+    return None
 
 
 def _growing_calls(document: RunDocument, spot: CodeSpot) -> tuple[Hotspot, str] | None:
