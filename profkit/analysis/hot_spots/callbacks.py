@@ -1,7 +1,8 @@
-"""Samples of functions that compiled code calls: what that code worked for belongs to the line that called it.
+"""Samples of short functions that were taken after what ran before them: it belongs to the line that called them.
 
 The sampler gets the interpreter's lock where Python code runs. While `re.sub`, `sorted` or `map` work in C and call a
-function of the program now and then, all samples are taken in that function, however little it does. cProfile times
+function of the program now and then, all samples are taken in that function, however little it does. So are those that
+come during an operator, as `key in known`, in the function that is called next. cProfile times
 each of its calls, and never as too short: what was sampled beyond that is the work of the code that calls it.
 """
 
@@ -15,6 +16,8 @@ from profkit.core.types import LineSamples, RunDocument, SampledTime
 # Times what cProfile timed: the two runs differ, on a busy machine by half.
 LATE = 3.0
 WORTH_MOVING = 0.02  # of the run
+BRIEF = 1e-3  # s of a call: in a longer one the samples are its own
+WAITING = 0.5  # of a line's time: what waits may wait longer in one run than in the other
 _Function = tuple[str | None, str]  # its file and name
 _Place = tuple[str | None, int | None]  # a file and a line of it
 
@@ -23,10 +26,10 @@ def move_late_samples(document: RunDocument, sampled: SampledTime) -> SampledTim
     """Return the samples with the time of such functions at the lines that called the compiled code, where these are
     known.
     """
-    timed = _called_by_compiled_code(document)
+    timed = _brief_functions(document)
     lines = list(sampled.lines)
     for function, seconds in timed.items():
-        own = [at for at, line in enumerate(lines) if _function_of(line) == function]
+        own = [at for at, line in enumerate(lines) if _function_of(line) == function and not _waits(line)]
         found = sum(lines[at].main_wall for at in own)
         if found <= LATE * seconds or found - seconds < WORTH_MOVING * sampled.wall:
             continue
@@ -39,12 +42,15 @@ def move_late_samples(document: RunDocument, sampled: SampledTime) -> SampledTim
     return replace(sampled, lines=tuple(lines)) if lines != list(sampled.lines) else sampled
 
 
-def _called_by_compiled_code(document: RunDocument) -> dict[_Function, float]:
-    """Return the seconds of functions of the program that compiled code alone calls, by a whole run under cProfile."""
+def _brief_functions(document: RunDocument) -> dict[_Function, float]:
+    """Return the seconds of functions of the program that compiled code alone calls, or whose calls are brief, by a
+    whole run under cProfile.
+    """
     profile = profile_of(document, "program-calls")
     if profile is None or profile.partial:
         return {}
     timed: dict[_Function, float] = {}
+    calls: dict[_Function, int] = {}
     others: set[_Function] = set()
     for edge in profile.hotspots:
         if edge.callee is None or edge.callee.file is None:
@@ -53,7 +59,16 @@ def _called_by_compiled_code(document: RunDocument) -> dict[_Function, float]:
         if edge.file is not None:
             others.add(function)
         timed[function] = timed.get(function, 0.0) + (edge.total or edge.own)
-    return {function: seconds for function, seconds in timed.items() if function not in others}
+        calls[function] = calls.get(function, 0) + (edge.calls or 0)
+    return {
+        function: seconds
+        for function, seconds in timed.items()
+        if function not in others or seconds < BRIEF * calls[function]
+    }
+
+
+def _waits(line: LineSamples) -> bool:
+    return sum(line.waits.values()) > WAITING * line.main_wall
 
 
 def _function_of(line: LineSamples) -> _Function:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.hot_spots.callbacks import move_late_samples
@@ -30,6 +30,7 @@ from profkit.core.types import (
     Beneath,
     CodeLine,
     CodeSpot,
+    Hotspot,
     LineSamples,
     Place,
     Profile,
@@ -266,7 +267,6 @@ def _with_callee(document: RunDocument, row: Row) -> Iterator[Row]:
     if line.code is None or profile is None or own is None or row.kind != "python":
         yield row
         return
-    left = 1.0
     edges = [edge for edge in profile.hotspots if edge.callee is not None and is_called_by(edge, line)]
     named = {call.name.rpartition(".")[2] for call in line.code.find("call")}
     named |= {"__enter__", "__exit__"} if line.code.text.startswith("with ") else set()
@@ -275,17 +275,17 @@ def _with_callee(document: RunDocument, row: Row) -> Iterator[Row]:
         for edge in edges
         if edge.callee is not None and not edge.callee.file and last_part(edge.callee.function) in named
     )
-    for inner in line.code.into:
-        called = [
-            edge
-            for edge in edges
-            if edge.callee is not None
-            and (edge.callee.file, edge.callee.function) == (line.file, inner.function)
-        ]
-        taken = max((edge.total or edge.own for edge in called), default=0.0)
-        if _is_sampled(document, line.file, inner.function, taken / profile.total):
-            continue
-        part = left * taken / max(taken + own.own + built_in, 1e-9)
+    called = {inner.function: _time_in(edges, line.file, inner.function) for inner in line.code.into}
+    apart = [
+        inner
+        for inner in line.code.into
+        if not _is_sampled(document, line.file, inner.function, called[inner.function] / profile.total)
+    ]
+    whole = max(sum(called[inner.function] for inner in apart) + own.own + built_in, 1e-9)
+    left = 1.0
+    for inner in apart:
+        taken = called[inner.function]
+        part = taken / whole
         if part < MIN_SHARE or taken < own.own * MIN_SHARE:
             continue
         left -= part
@@ -306,6 +306,16 @@ def _with_callee(document: RunDocument, row: Row) -> Iterator[Row]:
         callee = replace(callee, main_cpu=line.main_cpu, other_cpu=line.other_cpu)
         yield Row(callee, {kind: part * seconds for kind, seconds in row.kinds.items()})
     yield Row(line, {kind: left * seconds for kind, seconds in row.kinds.items()})
+
+
+def _time_in(edges: Sequence[Hotspot], file: str | None, function: str) -> float:
+    """Return the longest time, with callees, that cProfile counted for calls of a function of the same file."""
+    called = (
+        edge
+        for edge in edges
+        if edge.callee is not None and (edge.callee.file, edge.callee.function) == (file, function)
+    )
+    return max((edge.total or edge.own for edge in called), default=0.0)
 
 
 def _is_sampled(document: RunDocument, file: str | None, function: str, share: float) -> bool:

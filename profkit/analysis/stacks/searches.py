@@ -177,6 +177,28 @@ def tested_before(
                 yield Construct("tested-before", dotted(asked), str(part.lineno))
 
 
+def grown_searches(function: ast.AST | None) -> Iterator[tuple[Construct, int]]:
+    """Yield what a function looks for a value in, outside of loops, and appends to: what has that method is a list.
+
+    With the line of the test; `how` of the construct is the line that appends.
+    """
+    if not isinstance(function, FUNCTIONS):
+        return
+    appended = {
+        dotted(node.func.value): node.lineno
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append"
+    }
+    for part in function.body:
+        if isinstance(part, (*LOOPS, ast.With, ast.AsyncWith, ast.Try)):
+            continue
+        for node in ast.walk(part.test if isinstance(part, ast.If) else part):
+            asked = node.comparators[0] if isinstance(node, ast.Compare) else None
+            is_search = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn))
+            if is_search and asked is not None and (name := dotted(asked)) in appended and name:
+                yield Construct("grown-search", name, str(appended[name])), part.lineno
+
+
 def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
     """Yield a method that goes through what stays the same; what a function in a loop is given that stays the same."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in _SEARCHES:

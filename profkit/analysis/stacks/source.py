@@ -41,8 +41,14 @@ from profkit.analysis.stacks.searches import COMPREHENSIONS as _COMPREHENSIONS
 from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
 from profkit.analysis.stacks.searches import LOOPS as _LOOPS
 from profkit.analysis.stacks.searches import dotted as _dotted
+from profkit.analysis.stacks.searches import (
+    grown_searches,
+    owned_nodes,
+    replaced_in,
+    searches_at,
+    tested_before,
+)
 from profkit.analysis.stacks.searches import names_in as _names_in
-from profkit.analysis.stacks.searches import owned_nodes, replaced_in, searches_at, tested_before
 from profkit.analysis.stacks.single_items import single_arguments_at, single_items_at
 from profkit.analysis.stacks.work_again import work_again_at
 from profkit.core.types import Construct, InnerCode, LineCode
@@ -240,6 +246,7 @@ class _Source:
                 yield search
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         yield from tested_before(line, function, loops, list(self._statement(line)))
+        yield from (search for search, at in grown_searches(function) if at == line)
         yield from work_again_at(around, list(self._statement(line)), self.name_of)
         yield from carried_at(around, list(self._statement(line)), self.name_of)
         yield from same_calls_at(around, list(self._statement(line)), self.facts)
@@ -320,7 +327,10 @@ class _Source:
                 yield Construct("shift", name, f"rest {statement.lineno}")
 
     def called_from(self, line: int) -> Iterator[InnerCode]:
-        """Yield functions of this file that a line calls, with their only line if they have a single statement."""
+        """Yield functions of this file that a line calls, with their only line if they have a single statement.
+
+        Or with the line that goes through a list, if it is the only one that does.
+        """
         names = {
             self.name_of(node.func).rpartition(".")[2]
             for node in self._statement(line)
@@ -331,8 +341,9 @@ class _Source:
                 single = (
                     node.body[0] if len(node.body) == 1 and not isinstance(node.body[0], _BLOCKS) else None
                 )
-                at = single.lineno if single is not None else _first_statement(node)
-                code = line_code(self.text, at, inner=False) if single is not None else None
+                searches = {at for _, at in grown_searches(node)} if single is None else {single.lineno}
+                at = min(searches) if len(searches) == 1 else _first_statement(node)
+                code = line_code(self.text, at, inner=False) if len(searches) == 1 else None
                 yield InnerCode(node.name, at, code)
 
     def _called_elsewhere(self, line: int, function: ast.AST | None) -> Iterator[str]:

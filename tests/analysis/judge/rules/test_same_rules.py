@@ -8,10 +8,12 @@ import pytest
 
 from profkit.analysis.judge.rules.spot_values import linear_search
 from profkit.analysis.judge.rules.work.array_scans import masks_by_name
-from profkit.analysis.judge.rules.work.growth import regrown_input
+from profkit.analysis.judge.rules.work.growth import grown_search, regrown_input
 from profkit.analysis.judge.rules.work.same import member_again, read_again
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
+    FIRST_CALLS,
+    LAST_CALLS,
     Beneath,
     CodeLine,
     CodeSpot,
@@ -211,6 +213,50 @@ def test_a_growing_sequence_is_told_at_its_loop_where_the_time_is_in_a_module_of
         assert (found.where.function, found.where.line) == ("compose", 4)
         assert found.gain is not None
         assert found.gain.at_most == pytest.approx(0.9 * (1 - 2 / 7.2))
+
+
+QUEUE = """class Queue:
+    def __init__(self):
+        self.seen = []
+    def admit(self, claim):
+        key = (claim.day, claim.policy)
+        if key in self.seen:
+            return False
+        self.seen.{add}(key)
+        return True
+queue = Queue()
+for claim in claims:
+    queue.admit(claim)
+"""
+
+
+@pytest.mark.parametrize(
+    ("add", "own", "last", "said"),
+    [
+        ("append", 2.0, 9e-5, True),
+        ("add", 2.0, 9e-5, False),  # a set is not searched
+        ("append", 0.2, 9e-5, False),  # what it calls takes the time
+        ("append", 2.0, None, False),  # its calls take no longer
+    ],
+)
+def test_a_list_that_a_function_appends_to_and_searches_is_told_where_its_calls_take_longer(
+    add: str, own: float, last: float | None, said: bool
+) -> None:
+    text = QUEUE.format(add=add)
+    code = line_code(text, 12)
+    assert code is not None
+    inner = code.into[0]
+    assert inner.line == (6 if add == "append" else 5)
+    growth = {FIRST_CALLS: 1e-5, LAST_CALLS: last} if last is not None else {}
+    counted = Hotspot("admit", own, 2.0, 40_000, WORK, 4, counters=growth)
+    place = Place(function="Queue.admit", file=WORK, line=inner.line)
+    spot = CodeSpot(0.8, 2.0, "python", place, None, inner.code, calls=40_000)
+    document = replace(documents.empty(), profiles=(Profile("", "s", 2.2, (counted,), "own-time"),))
+    found = grown_search(document, spot)
+    assert (found is not None) == said
+    if found is not None:
+        assert found.title == "self.seen is a list that grows: do not search it each time"
+        assert "10.0 µs at first and 90.0 µs at the end" in found.evidence
 
 
 OFFICE = """import json

@@ -67,6 +67,32 @@ def growing_work(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
+def grown_search(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a list that a function appends to, and searches in each of its calls, which take longer and longer.
+
+    The time is the function's own: no sample falls into an operator, so nothing is known of the list but the text.
+    """
+    searches = spot.code.find("grown-search") if spot.code is not None and spot.kind == "python" else ()
+    found = _growing_calls(document, spot) if len(searches) == 1 else None
+    if found is None or (spot.looks and spot.variables.get(searches[0].name) is not None):
+        return None  # where its elements were counted, `linear_search` says it
+    call, named = found
+    inside = (call.file, named) == (spot.where.file, last_name(spot.where.function or ""))
+    if not inside or call.own < MIN_CALL_SHARE * (call.total or call.own):
+        return None
+    first, last = call.counters[FIRST_CALLS], call.counters[LAST_CALLS]
+    name = searches[0].name
+    return say(
+        spot,
+        "linear-search",
+        f"{name} is a list that grows: do not search it each time",
+        f"each of {count_text(call.calls or 0, 'call')} of {named} takes longer than those before it, "
+        f"{format_quantity(first, 's')} at first and {format_quantity(last, 's')} at the end: it looks for a value in "
+        f"{name}, to which line {searches[0].how} appends",
+        change=words("linear-search.value", "host").format(name=name),
+    )
+
+
 def regrown_input(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a model of torch that gets the whole of a sequence in each iteration that adds an item to it.
 
@@ -167,5 +193,5 @@ def _is_of_torch(spot: CodeSpot) -> bool:
     return spot.under is not None and (spot.under.public, spot.under.library) == ("Module", "torch")
 
 
-PATTERNS: tuple[Find, ...] = (regrown_input, growing_work)
+PATTERNS: tuple[Find, ...] = (grown_search, regrown_input, growing_work)
 OF_CALLS = PATTERNS
