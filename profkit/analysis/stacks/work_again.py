@@ -26,6 +26,18 @@ _TEST_METHODS = frozenset({"any", "sum", "argmax", "nonzero", "argmin"})
 _ABSOLUTE = frozenset({"numpy.abs", "numpy.absolute", "numpy.fabs", "abs"})
 _REDUCES = frozenset({"mean", "sum", "std", "var", "min", "max", "median"})
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.concatenate", "torch.hstack"})
+_CHANCE = (
+    "rand",
+    "noise",
+    "augment",
+    "jitter",
+    "shuffle",
+    "choice",
+    "dropout",
+    "mixup",
+    "time",
+    "next",
+)  # in names
 NESTED = 3  # loops of a product of matrices
 
 
@@ -36,6 +48,7 @@ def work_again_at(
     function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
     loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
     yield from _kept_masks(statement, function, loops)
+    yield from _items_made(function)
     if loops and isinstance(loops[-1], LOOPS):
         yield from _given_grown(statement, loops[-1], name_of)
     for node in statement:
@@ -54,6 +67,36 @@ def work_again_at(
             yield from _summed_products(node, loops)
         elif isinstance(node, ast.Await):
             yield from _asks_and_sleeps(node, loops, name_of)
+
+
+def _items_made(function: ast.AST | None) -> Iterator[Construct]:
+    """Yield the list of which `__getitem__` makes each item anew: by the item's number alone, and without any chance.
+
+    It stores nothing, and no name in it speaks of chance, which may give another item for the same number.
+    """
+    if not isinstance(function, FUNCTIONS) or function.name != "__getitem__" or len(function.args.args) != 2:
+        return
+    own, number = (argument.arg for argument in function.args.args)
+    stores = any(
+        isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)
+        for node in ast.walk(function)
+    )
+    if stores or any(word in name.lower() for name in _all_names(function) for word in _CHANCE):
+        return
+    lists = {
+        dotted(node.value): None
+        for node in ast.walk(function)
+        if isinstance(node, ast.Subscript) and dotted(node.slice) == number
+    }
+    yield from (Construct("item-of", name, number) for name in lists if name.startswith(f"{own}."))
+
+
+def _all_names(function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
 
 
 def _kept_masks(

@@ -62,6 +62,7 @@ ConstructKind = Literal[
     "given-grown",  # calls `name` with all of `how`, which the loop around makes longer each time
     "kept-mask",  # `name` is compared with an item into a mask, or indexed by it; `how`: the line of the mask, the item
     "tested-before",  # a test in line `how` looks for a value in `name`; this line behind it only adds to something
+    "item-of",  # `__getitem__` makes an item of the list `name` anew, by the item's number `how` alone
     "grown-search",  # looks for a value in the list `name`, to which line `how` of the function appends
     "compares-all",  # all elements of `name`, an array that stays, with the item; `how`: "equal", or "nearest"
     "window",  # takes `how` of a slice of `name` that moves with the loop

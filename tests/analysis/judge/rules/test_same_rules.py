@@ -9,7 +9,7 @@ import pytest
 from profkit.analysis.judge.rules.spot_values import linear_search
 from profkit.analysis.judge.rules.work.array_scans import masks_by_name
 from profkit.analysis.judge.rules.work.growth import grown_search, regrown_input
-from profkit.analysis.judge.rules.work.same import member_again, read_again
+from profkit.analysis.judge.rules.work.same import item_again, member_again, read_again
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
     FIRST_CALLS,
@@ -257,6 +257,41 @@ def test_a_list_that_a_function_appends_to_and_searches_is_told_where_its_calls_
     if found is not None:
         assert found.title == "self.seen is a list that grows: do not search it each time"
         assert "10.0 µs at first and 90.0 µs at the end" in found.evidence
+
+
+CLIPS = """import torch
+class Clips(Dataset):
+    def __getitem__(self, index):
+        wave = self.waves[index] / 2
+        made = torch.log({made})
+        return made, self.labels[index]
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "calls", "kind", "said"),
+    [
+        ("self.bank @ wave", 1440, "list", True),
+        ("self.bank @ wave", 160, "list", False),  # a single pass
+        ("self.bank @ (wave + torch.randn(3))", 1440, "list", False),  # another each time
+        ("self.augment(wave)", 1440, "list", False),
+        ("self.bank @ wave", 1440, "torch.Tensor", False),  # its elements are no items
+    ],
+)
+def test_items_of_a_dataset_that_each_pass_makes_again_are_told_by_their_calls(
+    made: str, calls: int, kind: str, said: bool
+) -> None:
+    place = Place(function="Clips.__getitem__", file=WORK, line=5)
+    spot = CodeSpot(
+        0.45, 2.0, "python", place, Beneath("log", "torch", calls=calls), line_code(CLIPS.format(made=made), 5),
+        calls=calls, variables={"self.waves": Variable(kind, 160)},
+    )  # fmt: skip
+    found = item_again(replace(documents.empty(), hot_spots=(spot,)), spot)
+    assert (found is not None) == said
+    if found is not None:
+        assert "1,440 calls for 160 items, about 9 times each" in found.evidence
+        assert found.gain is not None
+        assert found.gain.at_most == pytest.approx(0.45 * 8 / 9)
 
 
 OFFICE = """import json

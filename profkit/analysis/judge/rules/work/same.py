@@ -16,6 +16,7 @@ from profkit.analysis.judge.rules.spots import (
     calls_text,
     count_text,
     say,
+    say_together,
 )
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
@@ -24,6 +25,7 @@ from profkit.core.types import CodeSpot, Construct, Insight, RunDocument
 # Seconds each time: in less, the file or the matrix is not what takes the time.
 READING, FACTORISING = 50e-6, 100e-6
 MOSTLY = 0.5  # of a place's time
+PASSES = 3  # over the items of a dataset
 THIN = 0.1  # of the matrix' elements: solving for more columns takes as long as factorising
 _FORMS = ("inv", "pinv", "cholesky", "qr", "eig", "eigh", "det", "expm", "lu_factor", "splu", "factorized")
 
@@ -264,5 +266,37 @@ def _takes_it(spot: CodeSpot, function: str) -> bool:
     return below or under == function or (not under.strip("_") and called == {function})
 
 
-PATTERNS: tuple[Find, ...] = (read_again, member_again, factorised_again, fitted_again, called_again)
+def item_again(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return items of a dataset that are made again in each pass over it: there were more calls than items."""
+    made = spot.code.find("item-of") if spot.code is not None and not spot.partial else ()
+    lists = [spot.variables[one.name] for one in made if one.name in spot.variables]
+    items = max((held.length or 0 for held in lists if held.type in ("list", "tuple")), default=0)
+    if not items or (spot.calls or 0) < PASSES * items:
+        return None
+    function = (spot.where.file, spot.where.function)
+    together = [
+        other for other in document.hot_spots if (other.where.file, other.where.function) == function
+    ] or [spot]
+    if spot is not max(together, key=lambda other: other.share, default=spot):
+        return None
+    times = (spot.calls or 0) / items
+    return say_together(
+        together,
+        "repeated-work",
+        "Each item is made again in each pass over the data, and comes out the same",
+        f"{count_text(spot.calls or 0, 'call')} for {items:,} items, about {times:.0f} times each; what it does "
+        f"depends on the number {made[0].how} alone",
+        sum(other.share for other in together) * (1 - 1 / times),
+        words("repeated-work.items", "host"),
+    )
+
+
+PATTERNS: tuple[Find, ...] = (
+    item_again,
+    read_again,
+    member_again,
+    factorised_again,
+    fitted_again,
+    called_again,
+)
 OF_CALLS: tuple[Find, ...] = (called_again, read_again)
