@@ -21,7 +21,7 @@ from profkit.analysis.hot_spots.python import imported_lines
 from profkit.analysis.hot_spots.rows import is_met_for_others
 from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
-from profkit.analysis.stacks.native_code import native_constructs
+from profkit.analysis.stacks.native.code import native_constructs
 from profkit.analysis.stacks.passed_lines import has_slow_call, is_of_line, passed_lines, takes_long
 from profkit.analysis.stacks.polling_loops import looks_again
 from profkit.analysis.stacks.python_code import is_users_code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.analysis.stacks.column_walks import column_walks_at
+from profkit.analysis.stacks.native.column_walks import column_walks_at
 
 BLUR = """static void blur(const float *src, float *dst) {{
     for (int {outer} = 0; {outer} < N; {outer}++) {{

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.analysis.stacks.native_code import native_constructs
+from profkit.analysis.stacks.native.code import native_constructs
 
 
 def kinds(text: str, number: int) -> list[tuple[str, str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.analysis.stacks.native_code import native_constructs
-from profkit.analysis.stacks.native_functions import function_around
+from profkit.analysis.stacks.native.code import native_constructs
+from profkit.analysis.stacks.native.functions import function_around
 from profkit.core.types import Construct, ConstructKind
 
 

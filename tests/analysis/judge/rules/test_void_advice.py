@@ -15,7 +15,7 @@ from profkit.analysis.judge.rules.spot_values import element_wise, linear_search
 from profkit.analysis.judge.rules.spot_waits import polling
 from profkit.analysis.judge.rules.work.excess import replaced_one_by_one
 from profkit.analysis.judge.rules.work.queries import calls_in_loop, small_transfers
-from profkit.analysis.stacks.native_code import native_constructs
+from profkit.analysis.stacks.native.code import native_constructs
 from profkit.core.types import Beneath, CodeLine, CodeSpot, Construct, LineCode, Place, TimeSplit, Variable
 from tests import documents
 from tests.analysis.judge.rules.test_loop_rules import spot_at

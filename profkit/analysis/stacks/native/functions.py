@@ -336,7 +336,7 @@ def _grown_by_one(lines: Sequence[str], at: int, function: FunctionText) -> Iter
 
 _SCALARS = re.compile(
     r"^(?:const\s+)?(?:(?:unsigned|signed|int|char|long|short|bool|float|double|auto|void|size_t|ssize_t|ptrdiff_t|std::size_t"
-    r"|(?:std::)?u?int\d+_t|std::string_view|string_view|(?:std::)?span<.*>|std::byte|\w*[iI]terator)\s*)+\w*$"
+    r"|(?:std::)?u?int\d+_t|std::string_view|string_view|(?:std::)?span<.*>|std::byte|\w*(?:iterator|Iterator))\s*)+\w*$"
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from profkit.analysis.stacks.native_functions import (
+from profkit.analysis.stacks.native.functions import (
     FunctionText,
     function_around,
     parameter_name,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from profkit.analysis.stacks.column_walks import column_walks_at
-from profkit.analysis.stacks.native_functions import function_constructs
-from profkit.analysis.stacks.native_loops import loop_constructs
+from profkit.analysis.stacks.native.column_walks import column_walks_at
+from profkit.analysis.stacks.native.functions import function_constructs
+from profkit.analysis.stacks.native.loops import loop_constructs
 from profkit.core.types import Construct
 
 ABOVE, BELOW = 2, 6  # lines around a sampled one, in which a search stands
