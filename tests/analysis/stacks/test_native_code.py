@@ -51,6 +51,10 @@ GROWN = "while (read(x)) {\n  v.push_back(x);\n  std::sort(v.begin(), v.end());\
 def test_a_sort_in_the_loop_that_adds_to_it() -> None:
     assert kinds(GROWN, 3) == [("sorts", "v")]
     assert kinds("for x in xs {\n    v.push(x);\n    v.sort();\n}", 3) == [("sorts", "v")]
+    method = "fn add(&mut self, x: u32) {\n    self.all.push(x);\n    self.all.sort();\n}"
+    assert kinds(method, 3) == [("sorts", "self.all")]
+    assert kinds(method.replace("self.all", "all"), 3) == []  # a local name
+    assert kinds(method.replace("    self.all.push", "    self.all.clear();\n    self.all.push"), 4) == []
 
 
 def test_what_is_sorted_once_or_made_anew_is_not_sorted_again() -> None:

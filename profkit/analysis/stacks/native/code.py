@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from profkit.analysis.stacks.native.column_walks import column_walks_at
-from profkit.analysis.stacks.native.functions import function_constructs
+from profkit.analysis.stacks.native.functions import function_around, function_constructs
 from profkit.analysis.stacks.native.loops import loop_constructs
 from profkit.core.types import Construct
 
@@ -134,7 +134,7 @@ def _grown_sort(lines: Sequence[str], at: int) -> tuple[Construct, ...]:
     name = found["cpp"] or found["c"] or found["rust"]
     head = _loop_around(lines, at)
     if head is None:
-        return ()
+        return _sorts_member(lines, at, name)
     inside = "\n".join(_COMMENT.sub("", line) for line in lines[head : at + 1])
     made = re.search(
         rf"[\w>\]&]\s+{re.escape(name)}\s*(?:[({{;=:]|$)", inside[inside.find("{") + 1 :], re.MULTILINE
@@ -142,6 +142,21 @@ def _grown_sort(lines: Sequence[str], at: int) -> tuple[Construct, ...]:
     cleared = re.search(rf"\b{re.escape(name)}\s*(?:\.clear\(|=[^=])", inside)
     grows = re.search(rf"\b{re.escape(name)}(?:\.|->)(?:push_back|emplace_back|push|insert)\(", inside)
     return (Construct("sorts", name, "grown"),) if grows and not made and not cleared else ()
+
+
+def _sorts_member(lines: Sequence[str], at: int, name: str) -> tuple[Construct, ...]:
+    """Return a member that a method adds one element to, outside of loops, and sorts as a whole behind that."""
+    function = function_around(lines, at)
+    if function is None or not re.match(r"self\.|this->|m_|\w+_$", name):
+        return ()
+    adds = re.search(
+        rf"\b{re.escape(name)}(?:\.|->)(?:push_back|emplace_back|push|insert)\(.*?\b{re.escape(name)}\b",
+        function.body,
+        re.DOTALL,
+    )
+    cleared = re.search(rf"\b{re.escape(name)}\s*(?:\.clear\(|=[^=])", function.body)
+    looped = re.search(r"\b(?:for|while|loop)\b", function.body)
+    return (Construct("sorts", name, "grown-member"),) if adds and not cleared and not looped else ()
 
 
 def _polled_lock(lines: Sequence[str], at: int) -> tuple[Construct, ...]:

@@ -184,6 +184,23 @@ def test_a_sort_is_said_where_the_loop_adds_to_what_it_sorts() -> None:
         assert "repeated-sort" not in judged(replace(documents.empty(), hot_spots=(other,)))
 
 
+@pytest.mark.parametrize(("in_order", "said"), [(0.52, True), (0.05, False)])
+def test_a_sort_of_a_member_is_said_where_its_elements_are_in_order_already(
+    in_order: float, said: bool
+) -> None:
+    member = Construct("sorts", "self.events", "grown-member")
+    code = LineCode("self.events.sort_by(|a, b| b.order(a));", constructs=(member,))
+    below = (
+        CodeLine("core::slice::sort::stable::sort", None, None, 1.0),
+        CodeLine("core::slice::sort::shared::find_existing_run", None, None, in_order),
+    )
+    spot = replace(SPOT, code=code, below=below)
+    found = judged(replace(documents.empty(), hot_spots=(spot,)))
+    assert ("repeated-sort" in found) == said
+    if said:
+        assert "52 % in finding that the elements are in order already" in found["repeated-sort"].evidence
+
+
 def test_a_lock_that_one_thread_takes_is_polled_and_not_contended() -> None:
     below = (CodeLine("pthread_mutex_lock", None, None, 3.0),)
     line = LineSamples("tick", "filter.cpp", 12, main_wall=3.6, main_cpu=3.6, below=below)
