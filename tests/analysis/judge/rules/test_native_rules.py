@@ -318,6 +318,33 @@ def test_a_walk_down_columns_by_its_text_is_told_where_its_loads_miss(
         )
 
 
+@pytest.mark.parametrize(("how", "said"), [("i j", True), ("k j", False)])
+def test_the_lines_of_a_stencil_that_go_down_columns_by_the_same_loops_count_together(
+    how: str, said: bool
+) -> None:
+    """Each of three lines has a third of the misses; none has most of them alone."""
+    places = []
+    for line, loops in ((12, "i j"), (13, how), (14, how)):
+        code = LineCode("fn = diff[j + 1][i];", constructs=(Construct("column-walk", "diff", loops),))
+        where = replace(SPOT.where, line=line)
+        places.append(replace(SPOT, share=0.26 - line / 100, code=code, where=where))
+    rows = tuple(
+        Hotspot("tick", 3e7, file="filter.cpp", line=line, counters={"Ir": 3e7, "Dr": 2e6, "D1mr": 1e6})
+        for line in (12, 13, 14)
+    )
+    document = replace(
+        documents.empty(),
+        hot_spots=tuple(places),
+        profiles=(Profile("", "instructions", 9e7, rows, "counted-lines"),),
+    )
+    found = column_walk(document, places[0])
+    assert (found is not None) == said
+    if found is not None:
+        assert "lines 12 to 14" in found.evidence
+        assert found.gain is not None
+        assert found.gain.at_most == pytest.approx(0.14 + 0.13 + 0.12)
+
+
 @pytest.mark.parametrize(
     ("below", "said"), [("std::basic_filebuf::close", False), ("std::ostream::flush", True)]
 )

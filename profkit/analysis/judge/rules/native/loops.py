@@ -190,7 +190,9 @@ COLUMN_MISSES, MOST_MISSES = 0.03, 0.5
 
 
 def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
-    """Return a line whose index goes down a column by its text, and whose loads were simulated to miss.
+    """Return lines whose indices go down columns by their text, and whose loads were simulated to miss.
+
+    Lines of one function that go down columns by the same loops are one finding: a stencil has several.
 
     Each load misses the first cache, or some miss two caches: a filter reads each element again from the first one.
     Each element of a column is in a page of its own as well: a matrix of 2,000 rows whose columns the second cache
@@ -202,8 +204,10 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
     alike = [
         other
         for other in document.hot_spots
-        if (other.where.file, other.where.line) == (where.file, where.line)
-        and _constructs(other, "column-walk")
+        if walk is not None
+        and other.where.file == where.file
+        and (other.where.line == where.line or other.where.function == where.function)
+        and any(each.how == walk.how for each in _constructs(other, "column-walk"))
     ]
     if walk is not None and walk.how.endswith(" blocked"):
         return None  # a transposition in blocks, one side of which has to go down columns
@@ -213,7 +217,8 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
     here = [
         row
         for row in lines.hotspots
-        if (row.file or "").rpartition("/")[2] == name and row.line == where.line
+        if (row.file or "").rpartition("/")[2] == name
+        and row.line in {where.line, *(other.where.line for other in alike)}
     ]
     loads, misses = (sum(row.counters.get(event, 0.0) for row in here) for event in ("Dr", "D1mr"))
     total = sum(row.counters.get("D1mr", 0.0) for row in lines.hotspots)
@@ -228,7 +233,7 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
         "strided-access",
         TURNED if turned else COLUMNS,
         f"the loop over {inner} moves {walk.name}'s index by a row, the outer one over {outer} by one element; "
-        f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads in this line were simulated "
+        f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there were simulated "
         f"to miss the first cache{', most of them the second one too' if _is_beyond(document) else ''}",
         sum(other.share for other in alike) or spot.share,
         words(f"strided-access.{'turned' if turned else 'columns'}", "host"),
