@@ -175,6 +175,30 @@ def test_small_functions_that_are_called_through_a_pointer_are_told_at_the_call(
         assert "which takes 90 % with them" in one.evidence
 
 
+@pytest.mark.parametrize(
+    ("text", "made", "said"),
+    [
+        ("d = distance(cells[c], near[k]);", 0.55, True),
+        ("d = distance(cells[c], near[k]);", 0.1, False),  # something else takes the time
+        ("d = distance(std::move(cell), near[k]);", 0.55, False),  # what is moved is not copied
+    ],
+)
+def test_an_object_that_a_function_takes_by_value_is_told_where_it_is_made_and_freed(
+    text: str, made: float, said: bool
+) -> None:
+    below = (CodeLine("Profile::Profile", None, None, made), CodeLine("Profile::~Profile", None, None, 0.44))
+    calls = spot(74, 0.39, Construct("by-value", "distance", "Profile a"), below=below)
+    calls = replace(calls, code=LineCode(text, constructs=(Construct("by-value", "distance", "Profile a"),)))
+    found = judged(run(calls))
+    assert ("copies" in found) == said
+    if said:
+        one = found["copies"]
+        assert one.title == "distance takes Profile a by value: all of it is copied for each call"
+        assert one.change.startswith("const Profile& a")
+        assert one.gain is not None
+        assert one.gain.at_most == pytest.approx(0.39 * 0.99)
+
+
 def test_an_array_that_grows_by_one_is_told_as_such_where_copying_takes_the_time() -> None:
     copying = spot(
         19,

@@ -24,6 +24,7 @@ NEAR = 3  # lines
 FAR = 500.0  # elements that each one is compared with
 LONG = 100.0  # elements: a short array is sorted by hand as fast as by anything else
 PASSED = 16.0  # slots: at a load of 80 % a look-up passes three, and 13 where there is nothing
+CONSTRUCTED = 0.3  # of a place's samples, in the constructor of what a function takes by value
 COPIED = 12.0  # writes of a call beyond its own: 100 bytes
 MADE = 0.15  # of the time of the lines that make a key and look it up
 _MAKES = re.compile(
@@ -281,6 +282,37 @@ def _how(spot: CodeSpot) -> str:
     return construct.how if construct is not None else "1"
 
 
+def constructed_argument(document: RunDocument, spot: CodeSpot) -> Insight | None:  # noqa: ARG001
+    """Return a call that was sampled to make and free an object, because the function takes it by value."""
+    construct = _first(spot, "by-value")
+    if construct is None or spot.code is None or spot.seconds < MIN_SECONDS or "move(" in spot.code.text:
+        return None
+    declared, _, name = construct.how.rpartition(" ")
+    bare = re.sub(r"<.*", "", declared).rpartition("::")[2]
+    made, freed = (
+        max(
+            (
+                frame.value
+                for frame in spot.below
+                if re.search(rf"(?:^|::){tilde}{re.escape(bare)}$", frame.function)
+            ),
+            default=0.0,
+        )
+        for tilde in (rf"{re.escape(bare)}::", rf"{re.escape(bare)}::~")
+    )
+    if made < CONSTRUCTED:
+        return None
+    return say(
+        spot,
+        "copies",
+        f"{construct.name} takes {construct.how} by value: all of it is copied for each call",
+        f"{percent_text(100 * made)} of this is in {bare}::{bare} below it"
+        + (f", and {percent_text(100 * freed)} in {bare}::~{bare}" if freed else ""),
+        spot.share * min(1.0, made + freed),
+        change=words("copies.argument", "host").format(type=declared, name=name),
+    )
+
+
 def copied_argument(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a call whose struct was counted to be written as a whole, because the function takes it by value."""
     lines, where = profile_of(document, "counted-lines"), spot.where
@@ -383,6 +415,7 @@ PATTERNS: tuple[Find, ...] = (
     long_probes,
     made_keys,
     always_the_same,
+    constructed_argument,
     copied_argument,
     calls_through_pointers,
 )
