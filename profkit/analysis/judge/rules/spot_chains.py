@@ -235,11 +235,12 @@ def dropped_messages(document: RunDocument, spot: CodeSpot) -> Insight | None:
             part = max((each.value for each in spot.below if last_name(each.function) == called), default=0.0)
         if calls < MIN_CALLS or written > DROPPED * calls or part < CHAIN:
             continue  # the message is written, or most of the time is the check itself
+        times = f"{_at_least(spot)}{count_text(calls)}"
         return say(
             spot,
             "dropped-messages",
-            f"This is made {count_text(calls)} times for a log message that is below the logger's level",
-            f"it calls {construct.name} {count_text(calls)} times with what is made for it, and "
+            f"This is made {times} times for a log message that is below the logger's level",
+            f"it calls {construct.name} {times} times with what is made for it, and "
             f"{count_text(written)} messages were written",
             spot.share * part,
             change=words("dropped-messages", "host").format(level=construct.name.upper()),

@@ -141,7 +141,7 @@ def query_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:
             "calls-in-loop",
             f"Ask once for all items: this line sent a query {_at_least(spot, lookups)} times",
             f"{percent_text(100 * below)} of this is in {query.function} below it, which ran "
-            f"{count_text(statements, 'time')}",
+            f"{'at least ' if spot.partial else ''}{count_text(statements, 'time')}",
             spot.share * below * (1 - 1 / lookups),
             change=words(f"calls-in-loop.{key}", "host"),
         )
@@ -293,12 +293,13 @@ def group_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # 
     )
     if works or spot.seconds > SHORT_GROUP * calls:
         return None
+    # The seconds are those of the whole run, the calls those of the part that was counted.
+    each = f"{'at most ' if spot.partial else ''}{format_quantity(spot.seconds / calls, 's')}"
     return say(
         spot,
         "calls-in-loop",
         f"{last_name(spot.where.function or '')} is called for each of {_at_least(spot, calls)} groups of a few rows",
-        f"{format_quantity(spot.seconds / calls, 's')} here for each group: an operation of pandas takes some 100 µs, "
-        "however few the rows are",
+        f"{each} here for each group: an operation of pandas takes some 100 µs, however few the rows are",
         change=words("calls-in-loop.groups", "host"),
     )
 

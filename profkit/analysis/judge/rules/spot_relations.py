@@ -72,7 +72,8 @@ def prefetched_in_vain(
         "calls-in-loop",
         f"{asked.name} was prefetched, and .{called or 'all()'} asks the database again: "
         f"{'at least ' if spot.partial else ''}{count_text(lookups)} queries",
-        f"{percent_text(100 * below)} of this is in execute_sql below it, which ran {count_text(statements, 'time')}; "
+        f"{percent_text(100 * below)} of this is in execute_sql below it, which ran "
+        f"{'at least ' if spot.partial else ''}{count_text(statements, 'time')}; "
         "the objects that prefetch_related has loaded are not used",
         spot.share * below * (1 - 1 / lookups),
         change=words("calls-in-loop.django.prefetched", "host").format(

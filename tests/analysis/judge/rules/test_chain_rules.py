@@ -463,6 +463,11 @@ def test_a_line_that_explains_the_places_below_it_comes_in_their_place_and_once(
     document = ran(tmp_path, LEVELS % ("WARNING", 'log.debug("%s", shown(orders))'))
     found = [one for one in find_insights(document) if one.gain is not None and one.gain.at_most >= 0.1]
     assert [(one.rule, one.where.line) for one in found] == [("dropped-messages", 9)]
+    profiles = tuple(replace(profile, partial=True) for profile in document.profiles)
+    counted_in_part = replace(document, profiles=profiles)
+    part = next(one for one in find_insights(counted_in_part) if one.rule == found[0].rule)
+    assert "is made at least " in part.title
+    assert "is made at least " not in found[0].title
     assert document.hot_spots[0].where.function == "shown"  # the row stays where the samples are
     shares = [min(1.0, 1.3 * spot.share) for spot in document.hot_spots]  # some samples of it have no caller
     spots = tuple(replace(one, share=share) for one, share in zip(document.hot_spots, shares, strict=True))
