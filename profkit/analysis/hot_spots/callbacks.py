@@ -2,8 +2,8 @@
 
 The sampler gets the interpreter's lock where Python code runs. While `re.sub`, `sorted` or `map` work in C and call a
 function of the program now and then, all samples are taken in that function, however little it does. So are those that
-come during an operator, as `key in known`, in the function that is called next. cProfile times
-each of its calls, and never as too short: what was sampled beyond that is the work of the code that calls it.
+come during an operator, as `key in known`, in the function that is called next. cProfile times each of its calls, and
+never as too short: what was sampled beyond that is the work of the code that calls it.
 """
 
 from __future__ import annotations

@@ -172,6 +172,27 @@ async def _seen_while_asked(clients: int, loops: list[asyncio.AbstractEventLoop]
     server.close()
 
 
+def test_a_task_that_asks_for_its_own_variables_keeps_them_as_a_server_is_looked_for() -> None:
+    async def keep(held: list[int]) -> tuple[int, bool]:
+        kept = locals()
+        await asyncio.sleep(0.2)
+        return len(kept), "held" in kept
+
+    async def run(loops: list[asyncio.AbstractEventLoop]) -> tuple[int, bool]:
+        task = asyncio.ensure_future(keep([1, 2, 3]))
+        loops.append(asyncio.get_running_loop())
+        return await task
+
+    loops: list[asyncio.AbstractEventLoop] = []
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(asyncio.run, run(loops))
+        while not loops:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        awaited_frames(WeakSet(asyncio.all_tasks(loops[0])))
+        assert result.result() == (1, True)
+
+
 @pytest.mark.parametrize(("clients", "alone"), [(1, True), (2, False), (0, False)])
 def test_a_server_in_the_same_program_does_not_hide_that_its_only_client_asks_one_thing_at_a_time(
     clients: int, alone: bool

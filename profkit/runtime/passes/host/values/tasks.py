@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .contents import module_of, name_of
-from .frame_locals import let_go
+from .frame_locals import keeps_locals, let_go
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_TASKS = 256
+MAX_SERVED = 32  # tasks that are looked at one by one: with more, nobody asks one thing at a time
 _READER, _WRITER, _STREAMS = "StreamReader", "StreamWriter", "/asyncio/streams.py"
 
 
@@ -23,9 +24,12 @@ def awaited_frames(
     Of several it is the one that the loop was started with; where all but that and one other wait for locks, it is the
     other one, which holds what they wait for, and nothing else can run meanwhile. So it is of several that wait for one
     lock, if a single other task stands in the function that asked for it; where all others sleep, it is one of these.
-    `loop_tasks` is asyncio's own set of
-    its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on). Where only a part of its time is sampled, it is the
-    task `own` while that is suspended, and tasks that were there `before` do not count.
+    Tasks of a server in the same program, which wait for requests, do not count where a single other task waits for its
+    answer.
+
+    `loop_tasks` is asyncio's own set of its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on). Where only a part
+    of its time is sampled, it is the task `own` while that is suspended, and tasks that were there `before` do not
+    count.
     """
     references = list(getattr(loop_tasks, "data", ()))[:MAX_TASKS]
     tasks = [
@@ -34,8 +38,9 @@ def awaited_frames(
     if own is not None:
         tasks = [task for task in tasks if task is own or task.get_loop() is own.get_loop()]
     pending = [task for task in tasks if task is own or task not in before]
-    clients = [task for task in pending if not _serves(_suspended_frames(task))]
-    if len(clients) == 1 < len(pending) and _reads_stream(_suspended_frames(clients[0])):
+    few = 1 < len(pending) <= MAX_SERVED
+    clients = [task for task in pending if not _serves(_suspended_frames(task))] if few else []
+    if len(clients) == 1 and _reads_stream(_suspended_frames(clients[0])):
         pending = clients  # what it asks is a server in the same program, whose tasks wait for its requests
     alone = len(pending) == 1
     first = [task for task in pending if task is own or (own is None and (alone or _ends_loop(task)))]
@@ -64,7 +69,7 @@ def _serves(frames: list[FrameType]) -> bool:
 
     Its coroutine was called with the two streams, and the transport of such a connection belongs to a server.
     """
-    if not frames:
+    if not frames or keeps_locals(frames[0].f_code):
         return False
     code, known = frames[0].f_code, frames[0].f_locals
     try:
