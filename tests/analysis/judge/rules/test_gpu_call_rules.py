@@ -9,6 +9,7 @@ import pytest
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.rules.gpu.calls import next_fast_length
 from profkit.core.types import GpuTrace, Hotspot, Insight, Kernel, KernelTime, Profile, ProfileKind, TimeSplit
+from tests.gpu_documents import H200
 from tests.kernel_documents import document
 
 
@@ -108,3 +109,37 @@ def test_products_that_need_not_be_are_told_by_their_shapes(
     found = [one for one in find_insights(replace(document({}), trace=trace)) if one.where.file]
     rules = ("product-order", "one-hot-product", "evaluated-each-step")
     assert [one.title for one in found if one.rule in rules] == ([title] if title is not None else [])
+
+
+TABLE = "aten::embedding [12000000,64], [8192,26]"
+
+
+def dense(*kernels: tuple[float, str, str | None]) -> list[str]:
+    """The titles of what is found in kernels of a millisecond or less: each with its operation, and of what that is
+    the backward pass."""
+    times = tuple(
+        KernelTime(
+            Kernel(f"kernel{number}", (1,), (32,)), 100, 100 * seconds, operation=made, backward_of=backward
+        )
+        for number, (seconds, made, backward) in enumerate(kernels)
+    )
+    span = sum(one.total for one in times)
+    made = document({})
+    trace = GpuTrace("nsys", times, span=span, busy=span, launches=100 * len(times))
+    return [one.title for one in find_insights(replace(made, trace=trace, gpus=(H200,)))]
+
+
+def test_a_dense_gradient_of_a_table_is_known_by_passes_that_take_as_long_as_all_its_rows_need() -> None:
+    zeros = (0.7e-3, "aten::embedding_dense_backward [8192,26,64], [8192,26]", TABLE)
+    adam = (4e-3, "aten::_fused_adam_ [12000000,64]", None)
+    sorting = (7e-6, "aten::embedding_dense_backward [8192,26,64], [8192,26]", TABLE)
+    title = "Use sparse gradients for the embedding: all its rows are processed in each step"
+    assert title in dense((40e-6, TABLE, None), zeros, adam)
+    assert title not in dense((40e-6, TABLE, None), sorting)
+
+
+def test_a_sparse_gradient_is_not_to_be_made_sparse() -> None:
+    """Of a model of clicks with SparseAdam: the rows of its gradient are joined, then a few rows are written."""
+    joined = (57e-6, "aten::_coalesce [12000000,64]", None)
+    written = (3e-3, "aten::index_add_ [12000000,64], [201922], [201922,64]", None)
+    assert not [title for title in dense((40e-6, TABLE, None), joined, written) if "sparse" in title]

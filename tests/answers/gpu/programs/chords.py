@@ -41,7 +41,7 @@ class ChordModel(nn.Module):
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(LENGTH))
 
     def forward(self, tokens):
-        return self.head(self.body(self.embed(tokens), mask=self.mask, is_causal=True))
+        return self.head(self.body(self.embed(tokens), mask=self.mask, is_causal=True))  # also
 
 
 def main():

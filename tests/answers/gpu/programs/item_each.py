@@ -8,7 +8,7 @@ def train(net, optimizer, inputs, labels, steps):
     total = 0.0
     for step in range(steps):
         at = step % len(inputs)
-        loss = nn.functional.cross_entropy(net(inputs[at]), labels[at])
+        loss = nn.functional.cross_entropy(net(inputs[at]), labels[at])  # also
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

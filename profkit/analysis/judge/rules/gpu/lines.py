@@ -13,6 +13,7 @@ from profkit.analysis.evidence import (
     KernelEvidence,
     RunEvidence,
     idle_share,
+    instrument_seconds,
     kernels_at,
     launching_lines,
     looping_call,
@@ -32,6 +33,9 @@ from profkit.core.types import CodeSpot, Gain, GpuLine, GpuTrace, Hotspot, Insig
 MIN_SHARE = 0.03  # of the time: less is not worth a change
 PROGRAM = "the time of the program"
 WHOLE = 0.98  # of a run: with less of it recorded, counts are estimates
+READ_SECONDS = (
+    20e-6  # of the host for a number that PyTorch reads, beside the wait: the operation and its Python code
+)
 MIN_WAITS, MIN_PER_REPETITION = 10, 0.5  # waits at a line: in all, and for each repetition
 SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
 MAX_WAITS, HALF = 0.9, 0.5  # of the waits, and of a line's time: then it waits for the device
@@ -153,6 +157,11 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     if line is None or line.waits < MIN_WAITS:
         yield from _sampled_sync(run, trace, share)
         return
+    won = min(share, _waited(trace))
+    if (
+        won < MIN_SHARE
+    ):  # a host that is slower than the device hardly waits: it is the launches that take the time
+        return
     recorded = recorded_part(trace)
     per_launch = trace.launches / trace.repeats if trace.repeats else 0.0
     least = (
@@ -173,8 +182,28 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         if size >= LARGE and run.framework == "torch"
         else _wait_less(run, line),
         place_of_line(line),
-        run.gain(share, "the time in which the GPU waits for the host"),
+        run.gain(won, "the time in which the host waits for the GPU, or the GPU for the host: the shorter"),
     )
+
+
+def _waited(trace: GpuTrace) -> float:
+    """Return the most (0..1) of the time that a program can save which does not wait at its lines.
+
+    The host does everything else as before, so this is what the waiting calls took, and what a framework does around
+    each of them; ranges that were written for the profiler may have hidden so much more. The lines that wait took no
+    less either. On an H200, four programs whose GPU was idle for 77 to 94 % of the time became 0 to 25 % faster.
+    """
+    if not trace.span:
+        return 1.0
+    waiting = [call for call in trace.api if _WAITING.search(call.name)]
+    reads = sum(call.calls for call in waiting if _SYNCHRONISES.search(call.name))
+    hidden = instrument_seconds(trace)
+    around = READ_SECONDS * reads if any(line.calls for line in trace.lines) else 0.0
+    known = sum(call.seconds for call in waiting) + around + hidden
+    part = known / max(known, trace.span - hidden) if waiting else 1.0
+    span = trace.line_span or trace.span
+    lines = sum(line.seconds for line in trace.lines if line.waits >= MIN_WAITS)
+    return min(part, lines / span) if lines else part
 
 
 def _wait_less(run: RunEvidence, line: GpuLine) -> str:

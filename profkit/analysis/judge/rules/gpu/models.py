@@ -23,10 +23,15 @@ CLASSES = 64  # fewer columns of a one-hot matrix are no table
 TYPES = {"TF32": 4, "FP8": 1}  # bytes of a number, where it has not 16 bits
 FEWER, MAX_PRODUCTS = 3, 64  # times the multiplications of the other order; products that are looked at
 MORE_ROWS, MOSTLY = 10, 0.3  # times those of a step; of the time
+CACHED, LEAST_BYTES = (
+    3,
+    2,
+)  # times DRAM's bandwidth: no cache is faster; bytes of the smallest type that is trained
 SPARSE = 20  # times as many rows in a table as a batch looks up
 HALF = 0.5  # of the scores of causal attention lie above the diagonal
 _SHAPE = re.compile(r"\[([\d,]*)\]")
 _EMBEDDING = re.compile(r"^aten::embedding \[(\d+,\d+)\], \[([\d,]+)\]")
+_SPARSE = re.compile(r"^aten::_coalesce \[(\d+,\d+)\]")  # a sparse gradient's rows, joined by its optimizer
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw")
 _ONE_HOT = re.compile(r"^aten::scatter_ \[((?:\d+,)*)(\d+)\], \[(?:\1)1\]")
 _ROWS = re.compile(r"(aten::\w+ (?:\[\d+\] \+ )?\[)(\d+)(,.*)")
@@ -83,24 +88,37 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
 
 
 def whole_table_kernels(run: RunEvidence) -> list[KernelTime]:
-    """Return the kernels that work on all rows of a table of which a batch looks up few."""
-    tables = _large_tables(run)
+    """Return the kernels that work on all rows of a table of which a batch looks up few: they take long enough to."""
+    gpus = run.document.gpus
+    fastest = CACHED * (gpus[0].bandwidth or 0.0) if gpus else 0.0
+    tables = {table: LEAST_BYTES * _elements(table) for table in _large_tables(run)}
     return [
         kernel
         for kernel in run.times
         if not _looks_up(kernel)
-        and any(f"[{table}]" in f"{kernel.operation} {kernel.backward_of}" for table in tables)
+        and any(
+            f"[{table}]" in f"{kernel.operation} {kernel.backward_of}"
+            and (not fastest or kernel.total * fastest >= size * kernel.launches)
+            for table, size in tables.items()
+        )
     ]
 
 
 def _large_tables(run: RunEvidence) -> dict[str, int]:
-    """Return the shapes of tables, and how many rows a batch looks up, where these are few of them."""
+    """Return the shapes of tables with a dense gradient, and how many rows a batch looks up, where these are few."""
     tables: dict[str, int] = {}
     for kernel in run.times:
         for text in (kernel.operation, kernel.backward_of):
             if (found := _EMBEDDING.match(text or "")) is not None:
                 tables[found[1]] = max(tables.get(found[1], 0), _elements(found[2]))
-    return {table: used for table, used in tables.items() if int(table.split(",")[0]) >= SPARSE * used}
+    sparse = {
+        found[1] for kernel in run.times if (found := _SPARSE.match(kernel.operation or "")) is not None
+    }
+    return {
+        table: used
+        for table, used in tables.items()
+        if int(table.split(",")[0]) >= SPARSE * used and table not in sparse
+    }
 
 
 def _looks_up(kernel: KernelTime) -> bool:
