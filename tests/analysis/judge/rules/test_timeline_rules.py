@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.rules.gpu.timeline import fusible_part
 from profkit.analysis.judge.words import words
 from profkit.core.types import (
     ApiCall,
@@ -17,6 +18,7 @@ from profkit.core.types import (
     Communication,
     DeviceCommunication,
     GpuLine,
+    GpuTrace,
     HoldingCall,
     HostPauses,
     Hotspot,
@@ -572,6 +574,33 @@ def test_without_a_wait_no_more_is_saved_than_the_host_waited(
         gain = found["device-sync"].gain
         assert gain is not None
         assert gain.at_most == pytest.approx(bound, rel=0.02)
+
+
+ADD, MAX = (
+    f"void at::native::{name}_kernel<4, at::native::{of}>()"
+    for name, of in (("vectorized_elementwise", "CUDAFunctor_add<float>"), ("reduce", "MaxOps<float>"))
+)
+
+
+@pytest.mark.parametrize(
+    ("order", "part"),
+    [
+        ((0, 2, 0, 2), 0.0),  # between two products: with what is it to be fused?
+        ((0, 1, 2, 0, 1, 2), 0.02 / 1.01),  # a large one and a tiny one
+        ((0, 0, 0, 0), 3.5 / 4),
+        ((2, 2), 1.0),
+        ((), 1.0),
+    ],
+)
+def test_of_elementwise_kernels_in_a_row_the_others_are_saved_and_of_the_longest_as_much_or_half(
+    order: tuple[int, ...], part: float
+) -> None:
+    kernels = [
+        KernelTime(Kernel(name, (9,), (32,)), 100, total)
+        for name, total in ((ADD, 100.0), (MAX, 1.0), ("gemm", 9.0))
+    ]
+    trace = GpuTrace("nsys", tuple(kernels), order=order)
+    assert fusible_part(trace, kernels[:2]) == pytest.approx(part)
 
 
 def test_a_wait_at_the_line_that_compiles_again_is_told_as_the_compilation() -> None:

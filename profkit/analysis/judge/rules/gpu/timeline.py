@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import groupby
 from typing import NamedTuple
 
 from profkit.analysis.evidence import (
@@ -354,8 +355,8 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         and "c10::complex" not in kernel.kernel.name  # which torch.compile leaves as they are
     ]
     launches = sum(kernel.launches for kernel in own)
-    share = run.share_of(own)
-    if share < 0.1 or launches < MIN_LAUNCHES:
+    share, part_saved = run.share_of(own), fusible_part(trace, own)
+    if share * part_saved < 0.1 or launches < MIN_LAUNCHES:
         return
     # Where there is little else, one pass over the data is left: as long as the shortest of those that count.
     total = sum(kernel.total for kernel in own)
@@ -383,8 +384,29 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         f"of the time: each reads and writes all of its data{part}{lines}",
         words(f"unfused-operations.{known}" if known else "unfused-operations", "torch"),
         place,
-        run.gain(share * (1 - left), _ONE_PASS if left else _WITHIN_OTHERS),
+        run.gain(share * min(1 - left, part_saved), _ONE_PASS if left else _WITHIN_OTHERS),
     )
+
+
+def fusible_part(trace: GpuTrace, kernels: Sequence[KernelTime]) -> float:
+    """Return the most of the time (0..1) of element-wise kernels that is saved by fusing those launched in a row.
+
+    What the longest kernel of a row no longer reads or writes is what the others do not, so it saves no more than these
+    take; and half of it is left, to read or write its elements once. One alone, between two products of a library, has
+    nothing to be fused with. 1 where no order was recorded.
+    """
+    chosen = set(map(id, kernels))
+    seconds = [
+        kernel.total / kernel.launches if id(kernel) in chosen and kernel.launches else 0.0
+        for kernel in trace.kernels
+    ]
+    total = saved = 0.0
+    for fusible, row in groupby((seconds[number] for number in trace.order), bool):
+        times = list(row) if fusible else [0.0]
+        longest, others = max(times), sum(times) - max(times)
+        total += longest + others
+        saved += others + min(others, longest / 2)
+    return saved / total if total else 1.0
 
 
 def _known_function(run: RunEvidence, kernels: Sequence[KernelTime]) -> str | None:
