@@ -40,7 +40,7 @@ class Target:
     missed: Literal["fail", "unknown"] = "fail"
     unknown: str = ""  # what to try if there is no value and the reading has no fix of its own
     timed: bool = False  # the value is a quotient with the median time, and as precise as that
-    # of kernels: judged for the user's kernels only, since a user cannot change those of a library
+    # a miss in code of a library is not judged, since a user cannot change that code
     own_code: bool = False
     always: bool = False  # of kernels: has a verdict (unknown) even if no report contains the metric
 

@@ -7,7 +7,7 @@ words in the list mark where the value itself is checked: `known` (there is a va
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from profkit.analysis.summaries.kernels import longest_stalls, occupancy_limiters
@@ -74,7 +74,8 @@ class TargetContext:
     `roof` is the lower ceiling of the roofline, `precision` the asked half-width of the interval in %, `hottest`
     the functions to judge, hottest first, `hottest_share` the share (0..1) of the first one (of the time where
     `hottest_sampled`, else of what was simulated), `kernel` what limits the kernel that is judged, `side_by_side`
-    whether kernels of several streams run at the same time.
+    whether kernels of several streams run at the same time, `owners` who wrote the code of most misses, by metric,
+    where that is not the program's own.
     """
 
     roof: RooflineSide | None = None
@@ -84,6 +85,7 @@ class TargetContext:
     hottest_sampled: bool = False
     kernel: KernelBottleneck | None = None
     side_by_side: bool = False
+    owners: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_met(value: float, operator: Operator, threshold: float) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
+from profkit.analysis.judge.library_code import owner_of, owners_of_misses
 from profkit.analysis.judge.target import Target
 from profkit.analysis.judge.target_checks import (
     LookedAt,
@@ -46,6 +47,7 @@ def context_of(document: RunDocument) -> TargetContext:
         hottest=hottest,
         hottest_share=share,
         hottest_sampled=sampled,
+        owners=owners_of_misses(document),
     )
 
 
@@ -203,6 +205,9 @@ class _JudgedReading:
         if self._open and self._value is not None:
             why = context.kernel.reason if context.kernel is not None else Fact("not-collected")
             return self._verdict("unknown", Fact("limit-unknown", parts=(self._value, why)))
+        if (owner := self._owner()) is not None and self._value is not None:
+            why = Fact.of("library-code", owner=owner)
+            return self._verdict("not-applicable", Fact("but", parts=(self._value, why)))
         # the name is compared first: a sweep has thousands of scopes
         values = {
             r.metric: r.value
@@ -212,6 +217,13 @@ class _JudgedReading:
         reason = self._against(*explain_miss(self._target.metric, values))
         advice = _advice(self._target, self._reading, self._readings, context)
         return self._verdict(self._target.missed, reason, advice)
+
+    def _owner(self) -> str | None:
+        """Return who wrote the code that misses the target, if its user cannot change that; None otherwise."""
+        scope, target = self._reading.scope, self._target
+        if not target.own_code or scope.kind == "kernel":  # kernels: `evaluate_kernel_targets`
+            return None
+        return owner_of(scope.id) if scope.kind == "function" else self._context.owners.get(target.metric)
 
     def _against(self, *why: Fact) -> Fact:
         parts = [self._value] if self._value is not None else []

@@ -129,6 +129,11 @@ def of_library(owner: str) -> str:
     return f"a kernel of {owner}"
 
 
+@REASONS.add("library-code")
+def library_code(owner: str) -> str:
+    return "the interpreter's own code" if owner == "Python" else f"{owner}'s own code"
+
+
 @REASONS.add("kernels-not-counted")
 def kernels_not_counted(share: float) -> str:
     return f"{share_text(share)} not counted"

@@ -125,6 +125,13 @@ def of_library(owner: str) -> str:
     return f"a kernel of {owner}: you can change only how it is called"
 
 
+@SENTENCES.add("library-code")
+def library_code(owner: str) -> str:
+    if owner == "Python":
+        return "most of this is in the interpreter's own code, which a program cannot change"
+    return f"most of this is in the code of {owner}: you can change only how it is called"
+
+
 @SENTENCES.add("kernel-value")
 def kernel_value(kernel: str, value: Quantity) -> str:
     return f"{kernel_name(kernel)} ({value})"
