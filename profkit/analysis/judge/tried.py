@@ -118,7 +118,7 @@ def _collector(_: TriedChange) -> tuple[str, str]:
     return (
         "Run the garbage collector less often",
         "at the top of the program: import gc; gc.set_threshold(200_000, 10, 100); after what stays for good was "
-        "loaded: gc.freeze()",
+        "loaded, or at the end, as it was tried: gc.freeze()",
     )
 
 
