@@ -36,13 +36,16 @@ starting = threading.Lock()
 class TreeUse(NamedTuple):
     """What a tree had used when it was last looked at (Linux); elsewhere, a value that stays 0 is not known.
 
-    `read` and `written` are bytes of `calls` of read, write and their like, whatever they led to.
+    `read` and `written` are bytes of `calls` of read, write and their like, whatever they led to. What is of the child
+    alone, without what it started, is known once it has ended.
     """
 
     read: int = 0
     written: int = 0
     calls: int = 0
     threads: int = 0  # the most that there were at a time
+    faults: int = 0  # of the child alone: pages that it got without reading a file
+    kernel: float = 0.0  # seconds that the kernel worked for the child alone
 
 
 class ProcessTree:
@@ -94,15 +97,25 @@ class ProcessTree:
         self.rss = total
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
-        self.use = TreeUse._make(map(max, self.use, (*moved, threads)))
+        before = self.use.read, self.use.written, self.use.calls, self.use.threads
+        self.use = TreeUse(*map(max, before, (*moved, threads)))
         if new := list(self._seen.items())[count_before:]:
             watcher.watch(self._pid, new)
 
     def look_at_end(self) -> None:
-        """Record how long the child waited for a processor: after it has ended, and before it is reaped (Linux)."""
+        """Record what the kernel knows of the child when it has ended and was not reaped yet (Linux).
+
+        That is for how long it waited for a processor, the pages that it got, and for how long the kernel worked.
+        """
         with contextlib.suppress(OSError):
             self._queued[self._pid] = max(self._queued.get(self._pid, 0.0), seconds_queued(self._pid))
         self.main_thread = _scheduled(self._pid, self._pid)
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{self._pid}/stat", encoding="ascii", errors="replace") as file:
+                # From the state on: the name before it, in brackets, may have blanks (proc(5): fields 3, 10 and 15)
+                known = file.read().rpartition(")")[2].split()
+            kernel = int(known[12]) / os.sysconf("SC_CLK_TCK")
+            self.use = self.use._replace(faults=int(known[7]), kernel=kernel)
 
     @property
     def queued_seconds(self) -> float:

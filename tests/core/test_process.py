@@ -52,6 +52,19 @@ def test_a_command_that_cannot_start_is_a_usage_error(tmp_path: Path, make, mess
         process.run(make(tmp_path))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts them")
+@pytest.mark.parametrize(("child", "mapped"), [("again", True), ("below", False)])
+def test_pages_that_the_child_itself_got_are_known_at_its_end(child: str, mapped: bool) -> None:
+    """In 4000 pages of a mapping that it gives back five times, or has a process of its own do so."""
+    again = "import mmap\nfor _ in range(5):\n    m = mmap.mmap(-1, 4000 * 4096)\n    m[::4096] = b'x' * 4000"
+    below = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {again!r}], check=True)"
+    use = process.run(python(again if child == "again" else below)).use
+    assert use is not None
+    assert (20_000 <= use.faults < 60_000) is mapped
+    assert 0 <= use.kernel < 20
+    assert not mapped or use.kernel > 0
+
+
 def _file(folder: Path, name: str, mode: int) -> Path:
     path = folder / name
     path.write_bytes(b"\x7fELF nonsense")

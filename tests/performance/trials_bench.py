@@ -45,12 +45,15 @@ HELPS = {
     "        print(len(pool.map(work, range(8))))",
     "one-thread-asked": "import numpy as np\na = np.ones((1500, 1500), dtype=np.float32)\n"
     "for _ in range(25):\n    b = a @ a\nprint(float(b[0, 0]))",
-    "large-temporaries": "import numpy as np\na = np.ones(4_000_000)\n"
-    "for _ in range(60):\n    b = (a + 1.0) * 2.0 - a\nprint(float(b[0]))",
-    "blocks-in-c": "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint main(void) {\n"
-    "    unsigned long sum = 0;\n    for (int i = 0; i < 12000; i++) {\n        char *block = malloc(1 << 20);\n"
-    "        memset(block, i, 1 << 20);\n        sum += block[i];\n        free(block);\n    }\n"
-    '    printf("%lu\\n", sum);\n}',
+    "rows-in-batches": "import numpy as np\ntotal = 0.0\nfor _ in range(250):\n"
+    "    rows = [np.full(8_000, i, dtype=np.float64) for i in range(300)]\n"
+    "    total += sum(float(row[-1]) for row in rows)\nprint(total)",
+    "blocks-in-batches": "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint main(void) {\n"
+    "    unsigned long sum = 0;\n    for (int round = 0; round < 300; round++) {\n        char *blocks[250];\n"
+    "        for (int i = 0; i < 250; i++) {\n            blocks[i] = malloc(60000);\n"
+    "            memset(blocks[i], i, 60000);\n        }\n"
+    "        for (int i = 250; i-- > 0;) {\n            sum += blocks[i][round];\n            free(blocks[i]);\n"
+    '        }\n    }\n    printf("%lu\\n", sum);\n}',
 }
 LOOKS_SO = {
     "collected-by-hand": RECORDS + "import gc\nkept = [Record(i) for i in range(60_000)]\n"

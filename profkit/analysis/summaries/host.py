@@ -482,4 +482,6 @@ def time_split(
         read=float(use.read) if use is not None and use.calls else None,
         written=float(use.written) if use is not None and use.calls else None,
         io_calls=use.calls or None if use is not None else None,
+        faults=use.faults or None if use is not None else None,
+        kernel=use.kernel if use is not None and use.faults else None,
     )

@@ -185,6 +185,9 @@ class TimeSplit:
     read: float | None = None  # bytes of `io_calls` calls
     written: float | None = None
     io_calls: int | None = None
+    # Of the first process alone, without those that it started (Linux):
+    faults: int | None = None  # pages that it got without reading a file
+    kernel: float | None = None  # processor time in the kernel
 
 
 @dataclass(frozen=True)

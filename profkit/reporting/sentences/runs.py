@@ -171,6 +171,14 @@ def trial_allocator(share: float) -> str:
     return f"allocation and page faults took {percent(share)} of the processor time"
 
 
+@SENTENCES.add("trial-page-faults")
+def trial_page_faults(share: float, times: float) -> str:
+    return (
+        f"the kernel took {percent(share)} of the processor time, and the program got {times:.0f} times its peak "
+        "memory in new pages: it gives memory back, and asks for it again"
+    )
+
+
 @SENTENCES.add("trial-memoise")
 def trial_memoise(name: str, arguments: float, looks: float) -> str:
     different = count_of(arguments, "different argument")

@@ -5,6 +5,7 @@ import pytest
 from profkit.analysis.evidence import evidence_of
 from profkit.analysis.judge.rules.gpu.host import preparing_line
 from profkit.core.types import (
+    RUN,
     Account,
     AccountRow,
     ApiCall,
@@ -20,12 +21,15 @@ from profkit.core.types import (
     LineSamples,
     Place,
     Profile,
+    Reading,
     RunDocument,
     SampledTime,
+    Source,
     TimeSplit,
     Variable,
 )
 from profkit.profiling.trials.hypotheses import ALLOCATOR, experiments
+from profkit.reporting.facts import fact_text
 from tests import documents
 
 
@@ -60,6 +64,32 @@ def test_allocation_is_tried_by_what_samples_say_of_its_functions() -> None:
     (found,) = experiments(sampled("functions", {"_int_malloc": 0.06, "clear_page_erms": 0.06, "main": 0.8}))
     assert (found.name, dict(found.environment)) == ("allocator", ALLOCATOR)
     assert names(sampled("functions", {"my_malloc_wrapper": 0.5})) == []
+
+
+@pytest.mark.parametrize(
+    ("faults", "kernel", "tried"),
+    [
+        (590_000, 1.1, True),  # 300 arrays of 64 KB that are freed together, 250 times
+        (590_000, 0.15, False),  # little time: of large pages, or of a fast kernel
+        (45_000, 1.1, False),  # three times what it keeps: the kernel does something else
+        (None, None, False),
+    ],
+)
+def test_allocation_is_tried_by_the_page_faults_of_the_plain_run(
+    faults: int | None, kernel: float | None, tried: bool
+) -> None:
+    """A sampled run of it had none: what the sampler allocates keeps the heap from being given back."""
+    peak = Reading("memory.rss_peak", 64e6, "B", "measured", RUN, Source("psutil", "rss"))
+    split = TimeSplit(2.0, cpu=2.0, faults=faults, kernel=kernel)
+    document = replace(sampled("functions", {"add": 1.0}), readings=(peak,), time_split=split)
+    assert names(document) == (["allocator"] if tried else [])
+    assert names(replace(document, readings=())) == []
+    assert names(replace(document, machine=replace(documents.machine(), system="Darwin"))) == []
+    if tried:
+        (found,) = experiments(document)
+        assert found.share == pytest.approx(0.55)
+        assert "the kernel took 55 %" in fact_text(found.because)
+        assert "38 times its peak memory" in fact_text(found.because)
 
 
 def test_a_function_is_memoised_where_its_arguments_repeat() -> None:
