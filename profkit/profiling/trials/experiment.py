@@ -26,9 +26,12 @@ from profkit.runtime.passes.command import start_up_environment
 
 PROMISING = 0.95  # of the fastest normal run: pairs are made only below this
 HARMFUL = 1.1  # times the slowest normal run
-# Of the fastest normal run: one pair confirms a change that takes no more than this in the run before and in the pair,
-# where four do not fit. Of one program on a machine that others use, the slowest run took 1.4 times the fastest.
-HALVED = 0.5
+# Each run with a change that is this part of each run without it, or less, shows a gain without an interval. Where four
+# pairs do not fit, one does if the runs' waits for a processor are known and taken off, else two: so a change without
+# effect is a gain in less than 0.01 % of trials, or 0.05 %; and in 0.05 % by four pairs whose interval shows nothing,
+# since some runs took several times as long as others (docs/decisions.md, tests/performance/trial_noise.py).
+HALVED, APART = 0.5, 0.8
+PAIRS_OF_HALVED = {True: 1, False: 2}  # are the waits known?
 FLOOR = 0.02  # the relative change of a time that counts
 MAX_PAIRS = 20
 EXCESS = 0.5  # of a pair: by so much the last one may end late
@@ -94,6 +97,7 @@ class TrialRun:
         self._printed: dict[bool, list[str]] = {False: [], True: []}  # with the change?
         self._memory: dict[bool, list[int]] = {False: [], True: []}
         self._pairs: list[tuple[float, float]] = []  # (with, without), seconds
+        self._waits_known = True  # of each run so far, and taken off
 
     def run(self) -> TriedChange:
         """Carry out the trial. A program that fails with the change is a result; KeyboardInterrupt passes through."""
@@ -165,8 +169,7 @@ class TrialRun:
         # A change that was faster once gets the four pairs that can decide, where these fit.
         end = time.monotonic() + FIRST_ROUNDS * each
         if end > self._latest + (EXCESS * each if self._patient else 0.0):
-            fits = time.monotonic() + each <= self._latest
-            return self._confirm_half(first) if fits and self._is_half([first], self._bench.plain) else None
+            return self._confirm_half(each, first)
         deadline = max(self._deadline, end)
         while len(self._pairs) < MAX_PAIRS:
             # Once begun, all four are made, even if the machine has become slower.
@@ -182,11 +185,10 @@ class TrialRun:
                 room = max(0, int((deadline - time.monotonic()) / each))
                 most = max(FIRST_ROUNDS, min(MAX_PAIRS, len(self._pairs) + room))
             change = confirm(self._pairs, TimeFloor(), "s", most, self._bench.scope)
-            if (
-                len(self._pairs) in rounds_of_looks(most)
-                and change is not None
-                and change.word != "ambiguous"
-            ):
+            if change is None or change.word == "ambiguous":
+                if self._is_apart(first, APART):
+                    return self._change_of_all(first)
+            elif len(self._pairs) in rounds_of_looks(most):
                 break
         return change
 
@@ -196,26 +198,41 @@ class TrialRun:
         seconds = {changed: self._measure(changed=changed, seed=seed) for changed in order}
         self._pairs.append((seconds[True], seconds[False]))
 
-    def _confirm_half(self, first: float) -> Change | None:
-        """Return the change that one pair and the runs before it show; None if not each took half the time with it."""
-        self._make_pair()
-        ((with_it, without),) = self._pairs
-        sides = (*self._bench.plain, without), (first, with_it)
-        # One text without the change does not show which parts of it are other in each run.
-        output = compare_outputs(self._printed[False], self._printed[True])
-        if not self._is_half(sides[1], sides[0]) or output == "different":
+    def _confirm_half(self, each: float, first: float) -> Change | None:
+        """Return the change if each run took half the time with it, by the fewest pairs that show it; else None.
+
+        No pair is made where these do not fit, or the `first` run did not take half the time.
+        """
+        if time.monotonic() + PAIRS_OF_HALVED[self._waits_known] * each > self._latest:
             return None
+        while len(self._pairs) < PAIRS_OF_HALVED[self._waits_known]:
+            if not self._is_apart(first, HALVED):
+                return None
+            self._make_pair()
+        # So few texts without the change do not show which parts of it are other in each run.
+        output = compare_outputs(self._printed[False], self._printed[True])
+        return self._change_of_all(first) if self._is_apart(first, HALVED) and output != "different" else None
+
+    def _is_apart(self, first: float, most: float) -> bool:
+        """Return whether each run with the change took at most so much (0..1) of each run without it, so far."""
+        plain, changed = self._all_times(first)
+        return max(changed) <= most * min(plain)
+
+    def _change_of_all(self, first: float) -> Change:
+        """Return the change from all runs without it to all with it, as different; it has no interval."""
+        sides = self._all_times(first)
         seconds = median(sides[1]) - median(sides[0])
         floor = TimeFloor()
         shift, least = Interval(seconds, seconds, seconds), floor.floor(median(sides[0]))
         change = change_between(
             sides, shift, "different", least, floor.metric, "lower", "s", self._bench.scope
         )
-        return replace(change, low=None, high=None)  # so few runs have no interval
+        return replace(change, low=None, high=None)
 
-    @staticmethod
-    def _is_half(changed: Sequence[float], plain: Sequence[float]) -> bool:
-        return max(changed) <= HALVED * min(plain)
+    def _all_times(self, first: float) -> tuple[list[float], list[float]]:
+        """Return the seconds of all runs without the change, and of all with it."""
+        plain = [*self._bench.plain, *(without for _, without in self._pairs)]
+        return plain, [first, *(with_it for with_it, _ in self._pairs)]
 
     def _is_promising(self) -> bool:
         """Return whether the fastest run with the change is faster than the fastest without, so far."""
@@ -246,6 +263,7 @@ class TrialRun:
         self._printed[changed].append(_read(printed))
         if run.rss:
             self._memory[changed].append(run.rss)
+        self._waits_known &= run.waited is not None
         return _seconds(run, bench.scope)
 
     def _environment(self, *, changed: bool) -> dict[str, str]:

@@ -103,7 +103,7 @@ def _ratio(trial: TriedChange) -> str:
 
 
 def _change(trial: TriedChange) -> str:
-    """Return the change of the time: `-12 % (-14 to -10)`; one pair has no interval. Empty if it is not known."""
+    """Return the change of the time: `-12 % (-14 to -10)`; not all have an interval. Empty if it is not known."""
     if trial.ratio is None:
         return ""
     if trial.low is None or trial.high is None:

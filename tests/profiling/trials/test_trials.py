@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -331,44 +331,84 @@ def test_pairs_that_nobody_asked_for_end_within_the_time_that_is_left(
     assert (told.pairs, told.state) == (pairs, "faster" if pairs else "undecided")
 
 
+def measured(
+    monkeypatch: pytest.MonkeyPatch,
+    changed: Sequence[float],
+    plain: Sequence[float],
+    waits_known: bool = True,
+    printed: str = "",
+) -> list[float]:
+    """Let the runs with and without the change take these seconds; return what is left of the first."""
+    left = {True: list(changed), False: list(plain)}
+
+    def measure(trial: TrialRun, *, changed: bool, seed: int) -> float:
+        trial._printed[changed].append(printed if changed and seed else "")
+        trial._waits_known &= waits_known
+        return left[changed].pop(0)
+
+    monkeypatch.setattr(TrialRun, "_measure", measure)
+    return left[True]
+
+
 @pytest.mark.parametrize(
-    ("times", "printed", "state", "pairs"),
+    ("times", "without", "waits_known", "printed", "state", "pairs"),
     [
-        ((0.3, 1.0, 0.4), "", "faster", 1),
-        ((0.3, 1.0, 0.6), "", "undecided", 0),  # by one pair it is not known
-        ((0.3, 0.4, 0.4), "", "same", 0),  # the normal run before was slow by chance
-        ((0.6, 1.0, 0.4), "", "undecided", 0),  # no pair is made
-        ((0.3, 1.0, 0.4), "1.5 s", "undecided", 0),  # without the change the text may vary, too
+        ((0.3, 0.4), (1.0,), True, "", "faster", 1),
+        ((0.3, 0.6), (1.0,), True, "", "undecided", 0),  # by one pair it is not known
+        ((0.3, 0.4), (0.4,), True, "", "same", 0),  # the normal run before was slow by chance
+        ((0.6, 0.4), (1.0,), True, "", "undecided", 0),  # no pair is made
+        ((0.3, 0.4), (1.0,), True, "1.5 s", "undecided", 0),  # without the change the text may vary, too
+        ((0.3, 0.4, 0.35), (1.0, 0.9), False, "", "faster", 2),  # threads that spin: 0.7 % by one pair
+        ((0.3, 0.4, 0.35), (1.0, 0.6), False, "", "undecided", 0),
     ],
 )
-def test_what_halves_the_time_is_confirmed_by_one_pair_where_four_do_not_fit(
+def test_what_halves_the_time_is_confirmed_by_one_or_two_pairs_where_four_do_not_fit(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    times: tuple[float, float, float],
+    times: tuple[float, ...],
+    without: tuple[float, ...],
+    waits_known: bool,
     printed: str,
     state: str,
     pairs: int,
 ) -> None:
     """A function whose results are kept took 0.36 s of 2.4, and stayed undecided while 4 s were left."""
-    first, without, again = times
-    left = [first, again]
-
-    def measured(trial: TrialRun, *, changed: bool, seed: int) -> float:
-        trial._printed[changed].append(printed if changed and seed else "")
-        return left.pop(0) if changed else without
-
-    monkeypatch.setattr(TrialRun, "_measure", measured)
+    left = measured(monkeypatch, times, without, waits_known, printed)
     on, tried = bench(tmp_path, "", 1.0), Experiment("collector", BECAUSE, 0.5)
     now = time.monotonic()
-    told = TrialRun(on, tried, now, now + 2.0, None, patient=False).run()
+    told = TrialRun(on, tried, now, now + 3.0, None, patient=False).run()
     assert (told.state, told.pairs, told.low) == (state, pairs, None)
-    assert (len(left) == 1) == (first > 0.5)
+    assert (len(left) == 1) == (times[0] > 0.5)
     if pairs:
         assert told.ratio == pytest.approx(0.35)
         document = replace(documents.empty(), trials=(told,))
         (found,) = with_trials(document, ())
-        assert "less than half the time" in found.evidence
+        assert f"{pairs} pair" in found.evidence
+        assert "each run with it took less than half the time" in found.evidence
         assert "-65 %" in page.render(View("one", (trials_section(document),)))
+
+
+SPINNING = (33.0, 18.6, 10.6, 18.9)  # seconds of four processes with threads for each core, on two cores
+
+
+@pytest.mark.parametrize(
+    ("slowest", "decided"), [(5.7, True), (8.9, False)]
+)  # of 10.6, the fastest without it
+def test_runs_that_are_far_apart_need_no_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slowest: float, decided: bool
+) -> None:
+    """By the interval of four pairs a loss is possible, though all runs with the change are faster."""
+    measured(monkeypatch, (5.7, 5.7, 4.7, slowest, *[4.9] * 17), (*SPINNING, *[20.0] * 16))
+    on, tried = replace(bench(tmp_path, "", 18.0), longest=0.0), Experiment("threads", BECAUSE, 0.5)
+    told = TrialRun(on, tried, time.monotonic() + DEADLINE, 0.0, None).run()
+    assert told.state == "faster"
+    assert (told.pairs == 4, told.low is None) == (decided, decided)
+    if decided:
+        assert (told.before, told.after) == (18.6, 5.7)
+        (found,) = with_trials(replace(documents.empty(), trials=(told,)), ())
+        assert (
+            "4 pairs of alternating runs: each run with it took less than 0.8 of the time" in found.evidence
+        )
 
 
 # ------------------------------------------------------------ a run's trials
