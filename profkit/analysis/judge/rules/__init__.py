@@ -23,6 +23,7 @@ from profkit.analysis.judge.rules import (
 from profkit.analysis.judge.rules.gpu import calls as gpu_calls
 from profkit.analysis.judge.rules.gpu import host as gpu_host
 from profkit.analysis.judge.rules.gpu import latency as gpu_latency
+from profkit.analysis.judge.rules.gpu import libraries as gpu_libraries
 from profkit.analysis.judge.rules.gpu import lines as gpu_lines
 from profkit.analysis.judge.rules.gpu import memory as gpu_memory
 from profkit.analysis.judge.rules.gpu import models as gpu_models
@@ -154,6 +155,16 @@ RULES: tuple[Rule, ...] = (
     Rule("recomputed-sequence", gpu_models.recomputed_sequence, about="cause"),
     Rule("dense-gradient", gpu_models.dense_gradient),
     Rule("masked-attention", gpu_models.masked_attention),
+    Rule("float32-attention", gpu_libraries.float32_attention),
+    Rule(
+        "tuned-convolutions",
+        gpu_libraries.tuned_convolutions,
+        of_host=True,
+        about="cause",
+        includes=("device-sync", "late-launches", "device-allocations", "host-pauses"),
+        anywhere=True,
+        explains=("gpu-busy",),
+    ),
     Rule("layout-conversions", gpu_models.layout_conversions),
     Rule("exposed-copies", gpu_timeline.exposed_copies, explains=("copies",)),
     Rule(

@@ -8,7 +8,18 @@ import pytest
 
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.rules.gpu.calls import next_fast_length
-from profkit.core.types import GpuTrace, Hotspot, Insight, Kernel, KernelTime, Profile, ProfileKind, TimeSplit
+from profkit.core.types import (
+    ApiCall,
+    GpuLine,
+    GpuTrace,
+    Hotspot,
+    Insight,
+    Kernel,
+    KernelTime,
+    Profile,
+    ProfileKind,
+    TimeSplit,
+)
 from tests.gpu_documents import H200
 from tests.kernel_documents import document
 
@@ -143,3 +154,68 @@ def test_a_sparse_gradient_is_not_to_be_made_sparse() -> None:
     joined = (57e-6, "aten::_coalesce [12000000,64]", None)
     written = (3e-3, "aten::index_add_ [12000000,64], [201922], [201922,64]", None)
     assert not [title for title in dense((40e-6, TABLE, None), joined, written) if "sparse" in title]
+
+
+def convolutions(lengths: tuple[int, ...], waits: int) -> list[Insight]:
+    """What is found where a line convolves inputs of these lengths and waits for the device so often."""
+    times = tuple(
+        KernelTime(
+            Kernel(f"implicit_gemm{length}", (9,), (128,)),
+            10,
+            0.02,
+            operation=f"aten::cudnn_convolution [4,128,128,{length}], [128,128,3,3]",
+            file="net.py",
+            line=41,
+            function="forward",
+        )
+        for length in lengths
+    )
+    line = GpuLine("net.py", 41, "forward", calls=90, seconds=0.7, launches=90, waits=waits)
+    trace = GpuTrace(
+        "nsys", times, span=1.0, busy=0.2, launches=90, lines=(line,), line_span=1.0, repeats=10, starved=1.0,
+        api=(ApiCall("cudaEventSynchronize", waits, 0.1),),
+    )  # fmt: skip
+    return list(find_insights(replace(document({}), trace=trace, gpus=(H200,))))
+
+
+def test_convolutions_that_wait_for_each_new_shape_are_being_tuned_again() -> None:
+    first = convolutions((1428, 1476, 1395, 1222), waits=1300)[0]
+    assert (first.rule, first.where.line) == ("tuned-convolutions", 41)
+    assert first.gain is not None
+    assert first.gain.at_most == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "waits"),
+    [((1428,), 1300), ((1428, 1476, 1395, 1222), 0)],
+    ids=["one shape, tuned once", "nothing is timed"],
+)
+def test_convolutions_of_one_shape_or_that_do_not_wait_are_not_being_tuned(
+    lengths: tuple[int, ...], waits: int
+) -> None:
+    assert "tuned-convolutions" not in [one.rule for one in convolutions(lengths, waits)]
+
+
+def attention(kernel: str, product: str) -> list[str]:
+    """The rules that find something in attention by one kernel beside products by another."""
+    times = (
+        KernelTime(
+            Kernel(kernel, (9,), (128,)),
+            10,
+            0.9,
+            operation="aten::_efficient_attention_forward [1,8192,16,64]",
+        ),
+        KernelTime(
+            Kernel(product, (9,), (128,)), 10, 0.1, operation="aten::mm [8192,1024] x [1024,3072]", flops=5e10
+        ),
+    )
+    trace = GpuTrace("nsys", times, span=1.0, busy=1.0, launches=20)
+    return [one.rule for one in find_insights(replace(document({}), trace=trace, gpus=(H200,)))]
+
+
+def test_attention_in_float32_is_named_in_a_model_of_16_bits_alone() -> None:
+    float32 = "fmha_cutlassF_f32_aligned_64x64_rf_sm80"
+    sixteen, tf32 = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT", "cutlass_80_tensorop_s1688gemm_tf32"
+    assert "float32-attention" in attention(float32, sixteen)
+    assert "float32-attention" not in attention(float32, tf32)
+    assert "float32-attention" not in attention("fmha_cutlassF_bf16_aligned_64x64_rf_sm80", sixteen)
