@@ -576,6 +576,21 @@ def test_without_a_wait_no_more_is_saved_than_the_host_waited(
         assert gain.at_most == pytest.approx(bound, rel=0.02)
 
 
+def test_launches_of_many_lines_are_placed_in_the_function_that_makes_half_of_them() -> None:
+    def placed(*numbers: int) -> Place:
+        lines = tuple(
+            GpuLine("net.py", 70 + at, "loss" if at < 4 else f"other{at}", launches=each)
+            for at, each in enumerate(numbers)
+        )
+        found = insights(
+            {"tiny": (10_000, 0.03)}, span=1.0, busy=0.03, starved=1.0, repeats=10, lines=lines, line_span=1.0
+        )
+        return found["late-launches"].where
+
+    assert (placed(20, 25, 5, 5, 15, 15, 15).line, placed(20, 25, 5, 5, 15, 15, 15).function) == (71, "loss")
+    assert placed(10, 10, 10, 10, 20, 20, 20).file is None
+
+
 ADD, MAX = (
     f"void at::native::{name}_kernel<4, at::native::{of}>()"
     for name, of in (("vectorized_elementwise", "CUDAFunctor_add<float>"), ("reduce", "MaxOps<float>"))

@@ -92,6 +92,7 @@ _WRITTEN_OUT = (
 )
 _WITH_ROWS = re.compile(r"\[(?:\d+,)*\d+\], \[(?:\d+,)*1\]")
 _OUTER = re.compile(r"\[(?:\d+,)*(?!1,)\d+,1,(\d+)\], \[(?:\d+,)*1,(?!1,)\d+,\1\]")
+OF_FUNCTION = 0.5  # of the launches: of all lines of one function together
 OF_ALL = 0.3  # of the launches: a line with less is not what launches them
 MIN_PAUSES = 10  # fewer are no loop, either
 BOTH = 0.3  # of the copies of the other direction: both can run at once
@@ -237,16 +238,20 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         )
         slowed_text += f" ({trace.holding[0].name} most)"
     line = _launching_line(trace)
-    place = place_of_line(line) if line is not None else looping_place(run)
+    function = _launching_function(trace) if line is None else []
+    most = line or next(iter(function), None)
+    place = place_of_line(most) if most is not None else looping_place(run)
     waits = next(device_sync(run), None)
     if (waits is not None and each >= (trace.launch_call or 0.0)) or stops_in_each_step(run):
         return  # without these waits the host is ahead of the kernels
+    launching = [line] if line is not None else function
     of_line = ""
-    if line is not None:
-        part = line.launches / sum(gpu_line.launches for gpu_line in trace.lines)
+    if launching:
+        part = sum(one.launches for one in launching) / sum(gpu_line.launches for gpu_line in trace.lines)
         count = part * trace.launches / (trace.repeats or 1)
         steps = f", {count:,.0f} in each step" if trace.repeats and count >= 2 else ""
-        of_line = f"; this line launches {percent_text(100 * part)} of them{steps}"
+        what = "this line launches" if line is not None else f"{len(launching)} lines of this function launch"
+        of_line = f"; {what} {percent_text(100 * part)} of them{steps}"
     name = f"late-launches.{run.framework}"
     optimizer = re.search(r"\bopt\w*\.step\(", text_at(run, place))
     if run.framework == "torch" and (waits is not None or optimizer is not None):
@@ -286,6 +291,23 @@ def _launching_line(trace: GpuTrace) -> GpuLine | None:
     line = max(trace.lines, key=lambda gpu_line: gpu_line.launches, default=None)
     every = sum(gpu_line.launches for gpu_line in trace.lines)
     return line if line is not None and line.launches >= max(1, OF_ALL * every) else None
+
+
+def _launching_function(trace: GpuTrace) -> list[GpuLine]:
+    """Return the lines of the function that launches half of all or more, the one that launches most first."""
+    every = sum(gpu_line.launches for gpu_line in trace.lines)
+    by_function: dict[tuple[str, str | None], list[GpuLine]] = {}
+    for gpu_line in sorted(trace.lines, key=lambda candidate: -candidate.launches):
+        if gpu_line.function is not None and gpu_line.launches:
+            by_function.setdefault((gpu_line.file, gpu_line.function), []).append(gpu_line)
+    return next(
+        (
+            lines
+            for lines in by_function.values()
+            if sum(one.launches for one in lines) >= OF_FUNCTION * every
+        ),
+        [],
+    )
 
 
 def host_pauses(run: RunEvidence) -> Iterator[Insight]:
