@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from profkit.analysis.evidence import RunEvidence, evidence_of
+from profkit.analysis.judge.covered import with_covered_lines
 from profkit.analysis.judge.nsight import nsight_findings
 from profkit.analysis.judge.rule import Rule
 from profkit.analysis.judge.rules import (
@@ -92,10 +93,8 @@ def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
     behind = tuple(spot_waits.rank_behind(document))
     covered = {(insight.where.file, insight.where.line) for insight in behind}
     patterns = spots.spot_insights(document, PATTERNS, OF_CALLS, OF_FUNCTIONS)
-    return (
-        *behind,
-        *(insight for insight in patterns if (insight.where.file, insight.where.line) not in covered),
-    )
+    rest = [insight for insight in patterns if (insight.where.file, insight.where.line) not in covered]
+    return *behind, *with_covered_lines(document, rest)
 
 
 def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:

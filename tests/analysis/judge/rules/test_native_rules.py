@@ -9,6 +9,7 @@ import pytest
 
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.rules.host_native import small_transfers
+from profkit.analysis.judge.rules.native.functions import costly_native
 from profkit.analysis.judge.rules.native.loops import column_walk
 from profkit.core.types import (
     RUN,
@@ -318,19 +319,28 @@ def test_a_walk_down_columns_by_its_text_is_told_where_its_loads_miss(
         )
 
 
-@pytest.mark.parametrize(("how", "said"), [("i j", True), ("k j", False)])
+@pytest.mark.parametrize(
+    ("how", "missed", "won"),
+    [
+        ("i j", 1e6, 0.14 + 0.13 + 0.12),
+        ("k j", 1e6, 0.14),  # another nest with the same fault, which is a finding of its own
+        ("k j", 1e5, None),  # hardly one of its loads misses
+        ("", 1e6, None),  # most misses are in lines that do not go down columns
+    ],
+)
 def test_the_lines_of_a_stencil_that_go_down_columns_by_the_same_loops_count_together(
-    how: str, said: bool
+    how: str, missed: float, won: float | None
 ) -> None:
     """Each of three lines has a third of the misses; none has most of them alone."""
     places = []
     for line, loops in ((12, "i j"), (13, how), (14, how)):
-        code = LineCode("fn = diff[j + 1][i];", constructs=(Construct("column-walk", "diff", loops),))
+        constructs = (Construct("column-walk", "diff", loops),) if loops else ()
+        code = LineCode("fn = diff[j + 1][i];", constructs=constructs)
         where = replace(SPOT.where, line=line)
         places.append(replace(SPOT, share=0.26 - line / 100, code=code, where=where))
     rows = tuple(
-        Hotspot("tick", 3e7, file="filter.cpp", line=line, counters={"Ir": 3e7, "Dr": 2e6, "D1mr": 1e6})
-        for line in (12, 13, 14)
+        Hotspot("tick", 3e7, file="filter.cpp", line=line, counters={"Ir": 3e7, "Dr": 2e6, "D1mr": misses})
+        for line, misses in ((12, missed), (13, 1e6), (14, 1e6))
     )
     document = replace(
         documents.empty(),
@@ -338,11 +348,11 @@ def test_the_lines_of_a_stencil_that_go_down_columns_by_the_same_loops_count_tog
         profiles=(Profile("", "instructions", 9e7, rows, "counted-lines"),),
     )
     found = column_walk(document, places[0])
-    assert (found is not None) == said
+    assert (found is not None) == (won is not None)
     if found is not None:
-        assert "lines 12 to 14" in found.evidence
+        assert ("lines 12 to 14" in found.evidence) == (how == "i j")
         assert found.gain is not None
-        assert found.gain.at_most == pytest.approx(0.14 + 0.13 + 0.12)
+        assert found.gain.at_most == pytest.approx(won)
 
 
 @pytest.mark.parametrize(
@@ -369,3 +379,18 @@ def test_single_bytes_that_are_read_are_told_to_be_read_in_blocks() -> None:
     found = small_transfers(replace(documents.empty(), time_split=split), spot)
     assert found is not None
     assert found.change.startswith("read blocks of 64 KiB into a buffer")
+
+
+@pytest.mark.parametrize(
+    ("destroyed", "won"),
+    [("std::_Rb_tree::~_Rb_tree", 0.94 * 0.98), ("std::vector::~vector", 0.94 * 0.45)],  # of something else
+)
+def test_what_is_copied_is_destroyed_as_well_and_both_could_be_saved(destroyed: str, won: float) -> None:
+    below = (CodeLine(destroyed, None, None, 0.53), CodeLine("std::_Rb_tree::_M_copy", None, None, 0.45))
+    code = LineCode("value += amount * discount(curve, t);")
+    spot = replace(SPOT, share=0.94, seconds=2.6, code=code, below=below)
+    found = costly_native(replace(documents.empty(), hot_spots=(spot,)), spot)
+    assert found is not None
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(won)
+    assert "45 % of this is in std::_Rb_tree::_M_copy" in found.evidence

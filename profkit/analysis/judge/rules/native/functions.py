@@ -41,6 +41,7 @@ class NativeFunctions:
     absent: str = ""
     also: str = ""
     beside: float = BESIDE
+    undone: str = ""
     least: float = 0.3
     run: float = 0.0
     direct: bool = False
@@ -62,6 +63,11 @@ class NativeFunctions:
         """Return the function of the row that has most of a place's time; None where that is less than `least`."""
         most = _most(self.functions, below)
         return most if most is not None and most.value >= self.least else None
+
+    def share_of(self, spot: CodeSpot) -> float:
+        """Return the share (0..1) of a place's time in the row's functions, and in those that undo their work."""
+        done, undone = _most(self.functions, spot.below), _most(self.undone, spot.below)
+        return min(1.0, sum(frame.value for frame in (done, undone) if frame is not None))
 
     def fits(self, spot: CodeSpot, source: str) -> bool:
         """Return whether the place's source line has what the row asks for, and nothing else takes the time."""
@@ -118,12 +124,12 @@ def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
         return None
     row, most = found
     alike = [
-        (hot_spot, of[1])
+        (hot_spot, row.share_of(hot_spot))
         for hot_spot in document.hot_spots
         if (of := costly_row(hot_spot)) is not None and of[0] is row
     ]
-    taken = sum(hot_spot.share * in_row.value for hot_spot, in_row in alike)
-    seconds = sum(hot_spot.seconds * in_row.value for hot_spot, in_row in alike)
+    taken = sum(hot_spot.share * in_row for hot_spot, in_row in alike)
+    seconds = sum(hot_spot.seconds * in_row for hot_spot, in_row in alike)
     if (
         taken < MIN_SHARE_OF_RUN
         or seconds < MIN_SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
 from profkit.analysis.function_names import plain_symbol
 from profkit.analysis.judge.rules.counted import profile_of
@@ -187,12 +188,14 @@ TURNED = "Transpose in blocks: the line reads along the rows of one matrix and d
 # Of the loads of a line, and of all loads that miss: one line of the cache for each element of a column, of which a
 # filter of 25 rows reads each 25 times.
 COLUMN_MISSES, MOST_MISSES = 0.03, 0.5
+ALIKE = 0.5  # of the rate of misses of all lines that go down columns
 
 
 def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return lines whose indices go down columns by their text, and whose loads were simulated to miss.
 
-    Lines of one function that go down columns by the same loops are one finding: a stencil has several.
+    Lines of one function that go down columns by the same loops are one finding, with the lines between them: a stencil
+    has several. Another function may have further misses of the same kind, so that all of them together are most.
 
     Each load misses the first cache, or some miss two caches: a filter reads each element again from the first one.
     Each element of a column is in a page of its own as well: a matrix of 2,000 rows whose columns the second cache
@@ -214,30 +217,45 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if walk is None or lines is None or spot is not max(alike, key=lambda other: other.share, default=spot):
         return None
     name = (where.file or "").rpartition("/")[2]
-    here = [
-        row
-        for row in lines.hotspots
-        if (row.file or "").rpartition("/")[2] == name
-        and row.line in {where.line, *(other.where.line for other in alike)}
-    ]
-    loads, misses = (sum(row.counters.get(event, 0.0) for row in here) for event in ("Dr", "D1mr"))
+    rows = [row for row in lines.hotspots if (row.file or "").rpartition("/")[2] == name]
+    own = {where.line, *(other.where.line for other in alike)}
+    walks = own | {
+        other.where.line
+        for other in document.hot_spots
+        if other.where.file == where.file and _constructs(other, "column-walk")
+    }
+    loads, misses = (_counted_at(rows, own, event) for event in ("Dr", "D1mr"))
+    all_loads, all_misses = (_counted_at(rows, walks, event) for event in ("Dr", "D1mr"))
     total = sum(row.counters.get("D1mr", 0.0) for row in lines.hotspots)
     # Beside the column, a line reads other operands and the pointers of rows.
     least = COLUMN_MISSES if _is_beyond(document) else EACH_MISSES / 2
     seconds = sum(other.seconds for other in alike)
-    if not loads or misses < max(least * loads, MOST_MISSES * total) or seconds < MIN_SECONDS:
+    if not loads or misses < least * loads or seconds < MIN_SECONDS:
         return None
+    if all_misses < MOST_MISSES * total or misses / loads < ALIKE * all_misses / all_loads:
+        return None
+    numbers = [line for line in own if line is not None]
+    nest = [
+        other
+        for other in document.hot_spots
+        if (other.where.file, other.where.function) == (where.file, where.function)
+        and min(numbers) <= (other.where.line or 0) <= max(numbers)
+    ]
     outer, inner, *turned = walk.how.split()
     return say_together(
-        alike or [spot],
+        nest or [spot],
         "strided-access",
         TURNED if turned else COLUMNS,
         f"the loop over {inner} moves {walk.name}'s index by a row, the outer one over {outer} by one element; "
         f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there were simulated "
         f"to miss the first cache{', most of them the second one too' if _is_beyond(document) else ''}",
-        sum(other.share for other in alike) or spot.share,
+        sum(other.share for other in nest) or spot.share,
         words(f"strided-access.{'turned' if turned else 'columns'}", "host"),
     )
+
+
+def _counted_at(rows: Sequence[Hotspot], lines: Collection[int | None], event: str) -> float:
+    return sum(row.counters.get(event, 0.0) for row in rows if row.line in lines)
 
 
 def _is_beyond(document: RunDocument) -> bool:
