@@ -133,6 +133,27 @@ def test_a_library_that_waits_for_its_own_threads_runs(library: str, own: float,
 
 
 @pytest.mark.parametrize(
+    ("function", "file", "share", "kind"),
+    [
+        ("Pool.map", "multiprocessing/pool.py", 0.98, "workers"),
+        ("IMapIterator.next", "multiprocessing/pool.py", 0.98, "workers"),
+        ("Future.result", "concurrent/futures/_base.py", 0.98, "workers"),
+        ("as_completed", "concurrent/futures/_base.py", 0.98, "workers"),
+        ("Thread.join", "threading.py", 0.98, "workers"),
+        ("Future.result", "concurrent/futures/_base.py", 0.3, "lock"),
+        ("Lock.acquire", "multiprocessing/synchronize.py", 0.98, "lock"),
+        ("Condition.wait", "threading.py", 0.98, "lock"),
+    ],
+)
+def test_a_wait_for_results_of_a_pool_is_none_for_a_lock(
+    function: str, file: str, share: float, kind: str
+) -> None:
+    called = CodeLine(function, f"/usr/lib/python3.11/{file}", 9, share)
+    waiting = line(3, 1.0, main_cpu=0.02, own=0.0, waits={"lock": 0.98}, callees=(called,), below=(called,))
+    assert run(waiting).hot_spots[0].kind == kind
+
+
+@pytest.mark.parametrize(
     ("text", "timed", "under"),
     [
         ("return sorted(list(range(n)))", 0.3, Beneath("", public="list")),

@@ -17,7 +17,7 @@ _LOADER = "/torch/utils/data/"
 _OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
 SEVERAL = 5  # calls of torch: a line with fewer belongs to what comes before the steps
 # What the host does at a place, where it is the program's own work and no launch.
-_HOSTS = ("python", "library", "native", "file", "network", "sleep", "child", "lock", "sync")
+_HOSTS = ("python", "library", "native", "file", "network", "sleep", "child", "lock", "workers", "sync")
 
 
 class StepPlace(NamedTuple):

@@ -24,6 +24,7 @@ DOES: Mapping[SpotKind, str] = {
     "import": "imports",
     "sleep": "sleeps",
     "lock": "waits for a lock",
+    "workers": "waits for its workers",
     "network": "waits for the network",
     "await": "awaits one thing at a time",
     "input": "waits for input",

@@ -170,6 +170,8 @@ def make_spot(document: RunDocument, group: Sequence[Row], share: float, seconds
         waits_for_xla(document, under, line.code) or waits_for_its_threads(document, under, seconds)
     ):
         kind = "library"
+    elif kind == "lock" and waits_for_workers(line):
+        kind = "workers"
     caller = first if first is not None and is_users_code(first.file, "") and not own else None
     return CodeSpot(
         share,
@@ -230,6 +232,17 @@ def waits_for_its_threads(document: RunDocument, under: Beneath | None, seconds:
         and ".so" in (hotspot.library or hotspot.function)
     )
     return own >= SURE * (1 - idle) * seconds
+
+
+_POOLS = re.compile(r"/multiprocessing/pool\.py:|/concurrent/futures/|/joblib/|/threading\.py:Thread\.join$")
+
+
+def waits_for_workers(line: LineSamples) -> bool:
+    """Return whether a line waits for results of a pool of threads or processes, or joins a thread, and takes no lock
+    itself.
+    """
+    seconds = (each.value for each in line.below if _POOLS.search(f"{path_of(each)}:{each.function}"))
+    return max(seconds, default=0.0) > MAJORITY * (line.main_wall + line.other_wall)
 
 
 def compiles_with_xla(line: LineSamples) -> bool:

@@ -17,6 +17,7 @@ SpotKind = Literal[
     "import",
     "sleep",
     "lock",
+    "workers",  # the threads or processes of a pool, whose results it waits for
     "network",
     "await",  # an event loop waits for one coroutine
     "input",  # waits in select, poll or epoll

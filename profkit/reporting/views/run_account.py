@@ -59,6 +59,7 @@ WAITS: Mapping[SpotKind, str] = {kind: text for kind, text in DOES.items() if ki
 _BOUND_TO: Mapping[SpotKind, str] = {
     "sleep": "sleep",
     "lock": "lock",
+    "workers": "workers",
     "network": "network",
     "await": "await",
     "input": "input",

@@ -280,7 +280,7 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
     each = trace.launches / trace.repeats
     if len(programs) < PROGRAMS or each < KERNELS or trace.repeats < STEPS:
         return  # what a model is made with runs one by one, and some of it twice
-    kinds = ("python", "library", "lock", "waiting")
+    kinds = ("python", "library", "lock", "workers", "waiting")
     spots = [
         hot_spot
         for hot_spot in run.document.hot_spots
