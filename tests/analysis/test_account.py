@@ -621,6 +621,67 @@ def test_an_iteration_of_the_loop_is_the_unit_and_what_lies_outside_is_apart() -
     assert "outside of the loop (not in the table): 200 ms (imports ~100 ms)" in repr(section)
 
 
+@pytest.mark.parametrize(
+    ("function", "caller", "line"),
+    [
+        ("Decoder.forward", "/venv/site-packages/torch/nn/modules/module.py", 2),
+        ("Decoder.apply_all", "/venv/site-packages/torch/nn/modules/module.py", 2),  # another name of it
+        ("Net.forward", "/app/t.py", 2),  # a model of the program's own
+        ("run_epoch", "/app/t.py", 30),
+    ],
+)
+def test_a_loop_over_the_layers_of_a_model_is_no_iteration(function: str, caller: str, line: int) -> None:
+    document = looped()
+    (sampled,) = document.sampled
+    layers = SampledLoop("/app/t.py", 30, function, 31, 31, 0.9, 1.7)
+    body = LineSamples(function, "/app/t.py", 31, main_wall=1.7, callers=(CodeLine("call", caller, 9, 1.7),))
+    sampled = replace(sampled, loops=(*sampled.loops, layers), lines=(*sampled.lines, body))
+    counts = (*document.line_counts, LineCount("/app/t.py", 31, function, 200))
+    account = make_account(replace(document, sampled=(sampled,), line_counts=counts))
+    assert account is not None
+    assert account.loop.line == line
+
+
+def test_a_line_that_calls_several_operations_in_the_loop_is_no_part_of_what_is_outside() -> None:
+    """Each operation of torch has a row: of a line with three of them two thirds counted as start-up."""
+    document = looped()
+    parts = [Hotspot(f"op{n}", 0.5, file="/app/t.py", line=4) for n in range(3)]
+    operators = Profile(
+        "", "s", 1.5, (Hotspot("line", 1.5, 1.5, file="/app/t.py", line=4), *parts), "line-operators"
+    )
+    account = make_account(replace(document, profiles=(operators,)))
+    assert account is not None
+    assert len(account.rows) > 3
+    assert [row.does for row in account.start] == ["import"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "named"),
+    [
+        ((2.0, 1.0, 0.5), [2.0, 1.0, 0.5]),
+        ((2.0, 3.0, 0.5), [2.0, 0.5]),  # beside the imports it does not fit: it ran later, too
+        ((2.0, 1.9, 0.5), [2.0, 1.9]),
+    ],
+)
+def test_the_parts_of_the_start_take_no_longer_than_all_of_it(
+    seconds: tuple[float, ...], named: list[float]
+) -> None:
+    imported, *lines = seconds
+    imports = Profile("Imports", "s", 2.0, (Hotspot("torch", imported, imported),), kind="sampled-imports")
+    hotspots = tuple(Hotspot(f"f{n}", own, own, file="/app/t.py", line=n) for n, own in enumerate(lines, 3))
+    outside = Profile("", "s", 4.0, hotspots, kind="sampled-outside")
+    document = run(
+        None,
+        hot_spots=(CodeSpot(1.0, 3.0, "python", Place(function="step", file="/app/t.py", line=2)),),
+        profiles=(imports, outside),
+        readings=(median(0.3),),
+        time_split=TimeSplit(7.0, startup=4.0, steady=3.0),
+    )
+    account = make_account(document)
+    assert account is not None
+    assert [row.seconds for row in account.start] == named
+
+
 @pytest.mark.parametrize(("executions", "marked"), [(2, False), (50, True), (100_000, False)])
 def test_no_loop_is_the_unit_that_hardly_repeats_is_marked_around_or_too_short(
     executions: int, marked: bool

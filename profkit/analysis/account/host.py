@@ -73,7 +73,7 @@ def _run_account(document: RunDocument) -> Account | None:
         return None
     wall = first.seconds / first.share
     found = repetitions(document, wall)
-    step, growth = step_of(found), growth_of(found)
+    step, growth = step_of(document, found), growth_of(found)
     if step is None:
         return Account("run", wall, with_rest(_rows(document, wall), wall), 1, growth=growth)
     count = step.count.executions

@@ -51,10 +51,31 @@ def repetitions(document: RunDocument, wall: float) -> list[RepeatedLoop]:
     return found
 
 
-def step_of(found: Sequence[RepeatedLoop]) -> RepeatedLoop | None:
-    """Return the innermost loop with iterations that are long enough to be looked at."""
+def step_of(document: RunDocument, found: Sequence[RepeatedLoop]) -> RepeatedLoop | None:
+    """Return the innermost loop with iterations that are long enough to be looked at.
+
+    A loop over the layers of a model is none: its iteration is a part of what a model does for one input.
+    """
     long = [loop for loop in found if loop.seconds >= MIN_SECONDS * loop.count.executions]
-    return long[-1] if long else None
+    steps = [loop for loop in long if loop is long[0] or not _is_of_layers(document, loop.loop)]
+    return steps[-1] if steps else None
+
+
+_CALLS_MODULE = "/torch/nn/modules/module.py"
+_FORWARD = frozenset({"forward", "__call__"})
+
+
+def _is_of_layers(document: RunDocument, loop: SampledLoop) -> bool:
+    """Return whether a loop is in the method with which a module of torch, flax or the program's own is called."""
+    sampled = _sampled(document)
+    callers = [
+        caller.file or ""
+        for line in ((*sampled.lines, *sampled.outer) if sampled is not None else ())
+        if (line.file, line.function) == (loop.file, loop.function)
+        for caller in line.callers
+    ]
+    by_torch = any(file.replace("\\", "/").endswith(_CALLS_MODULE) for file in callers)
+    return by_torch or loop.function.rpartition(".")[2] in _FORWARD
 
 
 def growth_of(found: Sequence[RepeatedLoop]) -> LoopGrowth | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from profkit.analysis.account.step_places import dispatching_lines, leads_from_step
 from profkit.analysis.evidence import evidence_of
 from profkit.analysis.hot_spots.rows import MIN_SHARE
-from profkit.core.types import Account, AccountRow, Place, RunDocument
+from profkit.core.types import Account, AccountRow, Place, RunDocument, SpotKind
 
 MAX_PARTS = 3
 PART = 0.05  # of the start
@@ -16,18 +17,34 @@ _IMPORTS, _OUTSIDE = "sampled-imports", "sampled-outside"
 
 
 def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ...]:
-    """Return the largest places before the part that counts; none where the account is of the whole run."""
+    """Return the largest places before the part that counts, the largest first; none where the account is of the
+    whole run.
+
+    Together they take no longer than all of it. Imports are of the start; of another place it is not known when it ran,
+    and what would not fit beside the imports ran later, too.
+    """
     if account.unit == "iteration":
-        return tuple(islice(_outside(document, account), MAX_PARTS))
+        return _that_fit(_outside(document, account), account.outside)
     split = document.time_split
     if split is None or not split.startup or account.unit == "run":
         return ()
     if account.unit in ("step", "trace"):
         parts = _before_steps(document, account)
     else:
-        parts = iter(sorted((*_imports(document), *_lines(document)), key=lambda row: -row.seconds))
-    known = (part for part in parts if PART * split.startup <= part.seconds <= split.startup)
-    return tuple(islice(known, MAX_PARTS))
+        parts = chain(_imports(document), _lines(document))
+    return _that_fit((part for part in parts if part.seconds >= PART * split.startup), split.startup)
+
+
+def _that_fit(parts: Iterable[AccountRow], whole: float) -> tuple[AccountRow, ...]:
+    kept: list[AccountRow] = []
+    late: set[tuple[str | None, str | None]] = set()  # functions that ran later
+    for part in sorted(parts, key=lambda row: (row.does != "import", -row.seconds)):
+        function, left = (part.where.file, part.where.function), whole - sum(row.seconds for row in kept)
+        if part.seconds <= left and function not in late:
+            kept.append(part)
+        elif part.does != "import":
+            late.add(function)
+    return tuple(sorted(kept, key=lambda row: -row.seconds)[:MAX_PARTS])
 
 
 def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRow]:
@@ -47,10 +64,10 @@ def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRo
 
 def _outside(document: RunDocument, account: Account) -> Iterator[AccountRow]:
     """Yield the places outside of the loop that the account is of, with what of them is no part of it."""
-    kept = {
-        (row.where, row.does): row.seconds * account.repeats for row in account.rows if row.kind == "host"
-    }
-    parts = []
+    kept: dict[tuple[Place, SpotKind | None], float] = defaultdict(float)
+    for row in account.rows:  # a line that calls torch has a row for each operation
+        if row.kind == "host":
+            kept[row.where, row.does] += row.seconds * account.repeats
     for spot in document.hot_spots:
         inside = kept.get((spot.where, spot.kind), 0.0)
         if (
@@ -59,10 +76,7 @@ def _outside(document: RunDocument, account: Account) -> Iterator[AccountRow]:
             and inside < PART * spot.seconds
         ):
             what = spot.under.name if spot.under is not None and spot.kind == "import" else ""
-            parts.append(
-                AccountRow("host", spot.seconds - inside, spot.where, what, estimated=True, does=spot.kind)
-            )
-    yield from sorted(parts, key=lambda row: -row.seconds)
+            yield AccountRow("host", spot.seconds - inside, spot.where, what, estimated=True, does=spot.kind)
 
 
 def _imports(document: RunDocument) -> Iterator[AccountRow]:
