@@ -233,6 +233,12 @@ def test_what_cannot_be_is_never_told_as_a_fact(metric, counts, words):
     assert spoken(reading.reason).startswith(words)
 
 
+def test_what_passes_its_bound_by_a_hair_is_at_its_bound():
+    """The misses of L2 and L3 are of two simulations: 17,613 lines of L3 for 17,598 that reach it were 100.1 %."""
+    reading = one("branch.miss_rate", [counted("branches", 17_598), counted("branch-misses", 17_613)])
+    assert (reading.value, reading.quality) == (100.0, "measured")
+
+
 def test_a_reading_is_as_multiplexed_as_its_rarest_counter():
     reading = one("ipc", [counted("instructions", 5, 0.7), counted("cycles", 5, 0.64)])
     assert (reading.quality, reading.share) == ("multiplexed", 0.64)
