@@ -220,7 +220,7 @@ def _reading(
         value = over / under
     if (fault := impossible(info, value)) is not None:
         return _unavailable(info, fault, best, scope=scope, context=context)
-    # What passes its bound by a hair is at its bound: two simulations of one program never have quite the same accesses.
+    # What passes its bound by a hair is at it: two simulations of one program never have quite the same accesses.
     value = value if info.most is None else min(value, info.most)
     value = value if info.least is None else max(value, info.least)
     used = [index[context.table.resolve(name)] for name in best.names]
