@@ -95,10 +95,15 @@ class RunCollector:
         progress: Progress,
         judge: Judge,
         began: float | None = None,
+        trials: Callable[[RunDocument], float] = lambda _: 0.0,
     ) -> None:
-        """Create the collector of a run that `began` at this moment of `time.monotonic`; None: now."""
+        """Create the collector of a run that `began` at this moment of `time.monotonic`; None: now.
+
+        `trials` returns how many normal runs the trials of what a document with its hot spots makes likely may take.
+        """
         self._context, self._backend, self._run = context, backend, run
-        self._progress, self._judge = progress, judge
+        self._progress, self._judge, self._trials = progress, judge, trials
+        self._runs_for_trials = 0.0
         self._begin = began if began is not None else time.monotonic()
         self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
         self._answer: Insight | None = None  # the best answer so far
@@ -249,7 +254,7 @@ class RunCollector:
         limit = EXPLAINING_LIMIT[0] * (time.monotonic() - self._begin) + EXPLAINING_LIMIT[1]
         record = self._collect_pass(replace(plan, limit=limit), PlanState(marked=False))
         self._add_findings(plan, replace(record.result, state="finished", reason=None), None)
-        answer = self._answer_now()
+        answer = next(iter(find_insights(self._placed())), None)
         return f"{answer.title}: {answer.evidence}" if answer is not None else None
 
     def _next_pass(self, known: PlanState) -> PassPlan | None:
@@ -272,7 +277,8 @@ class RunCollector:
         left = self.left_of(budget)
         if self._timing is not None:  # the other normal runs get their time before the later passes
             left -= self._timing[0].owed(known.plain_seconds)
-        return keep_to_budget(waiting, left, known.plain_seconds, budget, kept, own)
+        trials = self._runs_for_trials * known.plain_seconds
+        return keep_to_budget(waiting, left, known.plain_seconds, budget, kept, own, trials)
 
     def left_of(self, budget: float, after: float = AFTER_SECONDS) -> float:
         """Return the seconds of a budget that are left for passes; those `after` them are set aside."""
@@ -457,7 +463,9 @@ class RunCollector:
             and not self._trace_must_answer(findings, plain)
         ):
             return
-        before, self._answer = self._answer, self._answer_now()
+        placed = self._placed()
+        before, self._answer = self._answer, next(iter(find_insights(placed)), None)
+        self._runs_for_trials = self._trials(placed)
         if self.first_answer is None and self._answer is not None:
             self.first_answer = self._answer
             self._progress.note(f"first answer: {answer_text(self._answer, self._context.workload.folder)}")
@@ -469,10 +477,9 @@ class RunCollector:
                 text = answer_text(self._answer, self._context.workload.folder)
                 self._progress.note(f"{plan.name} says: {text}")
 
-    def _answer_now(self) -> Insight | None:
-        """Return the most important finding of what was measured so far; None if there is none."""
-        placed = replace(self.document, hot_spots=hot_spots(self.document))
-        return next(iter(find_insights(placed)), None)
+    def _placed(self) -> RunDocument:
+        """Return what was measured so far, with the hot spots that follow from it."""
+        return replace(self.document, hot_spots=hot_spots(self.document))
 
     def change_of(self, last: Insight | None) -> Fact | None:
         """Return how the first answer that was shown has changed; None where it is the same."""

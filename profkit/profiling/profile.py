@@ -33,7 +33,7 @@ from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.summarize import judge_document, targets_for
-from profkit.profiling.trials.stage import TRYING, Trying, try_changes, wanted
+from profkit.profiling.trials.stage import TRYING, Trying, runs_for_trials, try_changes, wanted
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.facts import fact_text
@@ -112,8 +112,15 @@ def profile_workload(
             context = last.enter_context(kept_at_hand(context, name))
             folder = context.folder
             run = backend.start(context, choice.gpus)
+            trying = cast(Trying, options.trying)
             collector = RunCollector(
-                context, backend, run, progress, lambda d: judge_document(d, targets), began
+                context,
+                backend,
+                run,
+                progress,
+                lambda d: judge_document(d, targets),
+                began,
+                lambda d: runs_for_trials(context, d, trying),
             )
             collector.update(notes=(*collector.document.notes, *facts))
         try:

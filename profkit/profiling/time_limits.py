@@ -60,9 +60,9 @@ PRIORITY: Mapping[PassName, int] = {
     "stacks": 1,
     "counters": 2,
     "cprofile": 3,
-    "tracemalloc": 4,
-    "explain": 5,
-    "try": 6,
+    "explain": 4,
+    "try": 5,
+    "tracemalloc": 6,
 }
 
 
@@ -73,13 +73,15 @@ def keep_to_budget(
     budget: float,
     kept: Mapping[PassName, float] = MappingProxyType({}),
     allowance: tuple[float, float] | None = None,
+    trials: float = 0.0,
 ) -> tuple[PassPlan, ...]:
     """Return the waiting passes, some shortened or skipped so that all fit; the most informative come first.
 
     `left`: wall seconds that they may take together, of `budget` for the whole run. `kept`: by how many seconds all may
     exceed that so that a pass runs; those that may most come first. `allowance`: the normal runs and seconds of
     profkit's own limit, from which `budget` follows; None where it is the user's. A pass that may be cut gets the least
-    that it needs, so that there is time for the others, and at the end what they leave.
+    that it needs, so that there is time for the others, and at the end what they leave. `trials`: seconds for trials,
+    which are not among the passes: those that say less leave them, if so many are left.
     """
     passes = list(waiting)
     beyond = 0.0  # seconds by which the passes that are kept exceed the budget
@@ -91,6 +93,8 @@ def keep_to_budget(
         seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
         if planned.skipped is not None:
             continue
+        if trials <= left and PRIORITY[planned.name] > PRIORITY["try"]:
+            left, trials = left - trials, 0.0
         finish = planned.steps[0].finish if planned.steps else 0.0
         need = min(seconds, planned.least or seconds)
         if left < need <= left - beyond + kept.get(planned.name, 0.0):
@@ -110,6 +114,8 @@ def keep_to_budget(
             of = {"left": max(0.0, left), "budget": limit, "runs": runs, "more": more}
             reason = Fact.of("over-budget", seconds=seconds, **of)
             passes[place] = planned.skip(reason, f"--budget {budget + beyond + seconds - left:.0f}")
+    if trials <= left:
+        left -= trials
     for place, most in wanted.items():
         planned = passes[place]
         seconds = min(most, (planned.least or 0.0) + left)

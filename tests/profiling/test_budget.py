@@ -132,6 +132,43 @@ def test_what_may_exceed_the_limit_by_some_seconds_comes_after_what_runs_in_any_
 
 
 @pytest.mark.parametrize(
+    ("trials", "left", "kept"),
+    [
+        (0.0, 16.0, [True, True]),
+        (5.0, 16.0, [True, False]),  # 2 s for the allocations, of 8
+        (5.0, 8.0, [True, False]),  # the trials get nothing: calls say more than they
+        (9.0, 16.0, [True, True]),  # so much is not left: no pass makes room in vain
+    ],
+)
+def test_allocations_leave_the_time_of_trials_that_may_save_much(
+    trials: float, left: float, kept: list[bool]
+) -> None:
+    heap = PassPlan("tracemalloc", None, (Step("run", ("p",)),), cost=8.0)
+    plans = keep_to_budget((replace(CALLS, cost=8.0), heap), left, 1.0, 30.0, {}, None, trials)
+    assert [plan.skipped is None for plan in plans] == kept
+
+
+def begun(folder: Path, budget: float | None = None) -> RunCollector:
+    """Return the collector of a run of T + 14.7 s that began 4 s ago, of which profkit's own start is a part."""
+    known = documents.document()
+    context = RunContext(known.workload, known.machine, folder, "standard", None, 0.01, 1.0, budget=budget)
+    backend = SimpleNamespace(name="cpu", allowances={"standard": (1.0, 14.0 / 0.95)}, has_device=False)
+    began = time.monotonic() - 4.0
+    return RunCollector(context, backend, SimpleNamespace(), Progress(), lambda d: d, began)
+
+
+@pytest.mark.parametrize(("runs", "skipped"), [(0.0, False), (1.0, True)])
+def test_what_a_run_makes_likely_to_save_much_has_its_time_kept(
+    tmp_path: Path, runs: float, skipped: bool
+) -> None:
+    collector = begun(tmp_path)
+    collector._runs_for_trials = runs
+    state = PlanState(marked=False, plain_seconds=2.0)
+    (heap,) = collector._fit_to_time((pass_plan("tracemalloc", 4.5),), state)
+    assert (heap.skipped is not None) == skipped  # 10.9 s are left, and 8.9 beside a run of a trial
+
+
+@pytest.mark.parametrize(
     ("seconds", "simulated", "marked", "budget", "skipped"),
     [
         (8.0, True, False, None, False),  # 11 - 4 for cProfile - 1 for the reports: 2 s too many
@@ -145,15 +182,7 @@ def test_what_may_exceed_the_limit_by_some_seconds_comes_after_what_runs_in_any_
 def test_a_simulation_is_left_out_where_it_would_make_the_run_much_longer_than_it_may_be(
     tmp_path, seconds, simulated, marked, budget, skipped
 ):
-    """The run began 4 s ago, of which profkit's own start is a part."""
-    context = RunContext(
-        documents.document().workload, documents.document().machine, tmp_path, "standard", None, 0.01, 1.0
-    )
-    backend = SimpleNamespace(name="cpu", allowances={"standard": (1.0, 14.0 / 0.95)}, has_device=False)
-    began = time.monotonic() - 4.0
-    collector = RunCollector(
-        replace(context, budget=budget), backend, SimpleNamespace(), Progress(), lambda d: d, began
-    )
+    collector = begun(tmp_path, budget)
     counters = replace(COUNTERS, cost=seconds, simulated=simulated)
     state = PlanState(marked=marked, plain_seconds=1.0)
     _, found = collector._fit_to_time((CALLS, counters), state)

@@ -31,6 +31,9 @@ DECIDING = 60.0  # further seconds for a change that was faster once, if four pa
 # Without a request they get what the passes left of the time of the run, and a change that was faster in its one run
 # all of it. One run is worth its time where four pairs do not fit, too: it refutes most changes.
 UNREQUESTED = (3.0, 5.0)
+# Normal runs that a change gets before passes that say less than it, if it may save half of the time or more: one run
+# with it, and the pair that decides then.
+SAVING, RUNS_OF_SAVING = 0.5, 2.0
 MORE = "--try all"
 DEPTHS = ("standard", "full")  # at which trials are made without a request
 
@@ -60,6 +63,21 @@ def time_for(context: RunContext, trying: Trying, longest: float, left: float | 
     return TrialTime(together, min(DECIDING, left - together), requested)
 
 
+def runs_for_trials(context: RunContext, document: RunDocument, trying: Trying) -> float:
+    """Return how many normal runs the trials of a `document` with its hot spots shall have before lesser passes."""
+    if not wanted(context, trying):
+        return 0.0
+    saves = any(experiment.share >= SAVING for experiment in _possible(context, document))
+    return RUNS_OF_SAVING if saves else 0.0
+
+
+def _possible(context: RunContext, document: RunDocument) -> list[Experiment]:
+    """Return the experiments that a document makes likely and that can reach its program, the largest gain first."""
+    # A change inside a Python process cannot reach another program.
+    in_python = start_up_environment(context.workload.command, "interventions", context.folder)[0] is not None
+    return [experiment for experiment in experiments(document) if in_python or not experiment.intervention]
+
+
 def try_changes(
     context: RunContext,
     document: RunDocument,
@@ -72,12 +90,7 @@ def try_changes(
 
     `left`: see `time_for`. A Ctrl-C ends only the trials.
     """
-    is_wanted = wanted(context, trying) and _is_whole(document)
-    likely = experiments(document) if is_wanted else []
-    # A change inside a Python process cannot reach another program.
-    command = context.workload.command
-    in_python = start_up_environment(command, "interventions", context.folder)[0] is not None
-    likely = [experiment for experiment in likely if in_python or not experiment.intervention]
+    likely = _possible(context, document) if wanted(context, trying) and _is_whole(document) else []
     with TemporaryFolder() as folder:
         setting = _setting(context, document, progress, Path(folder)) if likely else None
         if setting is not None:

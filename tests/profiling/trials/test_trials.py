@@ -423,6 +423,25 @@ def judged(tmp_path: Path, source: str) -> RunDocument:
     return replace(known, workload=workload, sampled=sampled)
 
 
+@pytest.mark.parametrize(
+    ("collecting", "program", "trying", "runs"),
+    [
+        (0.6, sys.executable, "auto", 2.0),
+        (0.3, sys.executable, "auto", 0.0),  # one pair would not decide
+        (0.6, sys.executable, "none", 0.0),
+        (0.6, "/bin/true", "auto", 0.0),  # it is not reached
+    ],
+)
+def test_a_change_that_may_save_half_of_the_time_gets_its_runs_before_lesser_passes(
+    tmp_path: Path, collecting: float, program: str, trying: stage.Trying, runs: float
+) -> None:
+    document = judged(tmp_path, "")
+    document = replace(document, sampled=(SampledTime(1.0, 1.0, collecting=collecting),))
+    workload = replace(document.workload, command=(program, "program.py"))
+    context = replace(timed(), workload=workload, folder=tmp_path)
+    assert stage.runs_for_trials(context, document, trying) == runs
+
+
 def test_a_ctrl_c_costs_only_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: TrialRun) -> TriedChange:
         raise KeyboardInterrupt
