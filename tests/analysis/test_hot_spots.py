@@ -285,6 +285,18 @@ def test_sleeping_until_workers_are_done_is_the_time_of_what_they_do(
     assert shares == pytest.approx(expected)
 
 
+def test_sleeping_until_a_thread_has_slept_is_polling() -> None:
+    """`while not done: time.sleep(0.05)`, until a thread that waits for an answer sets it."""
+    marks = [Construct("sleep", "time.sleep"), Construct("while", "")]
+    polling = line(3, 1.0, *marks, main_cpu=0.0, own=0.0, waits={"sleep": 1.0})
+    other = line(8, 0.0, other_wall=1.0, own=0.0, other_waits={"sleep": 1.0}, threads=1)
+    joining = line(5, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
+    first_spot = run(polling, other).hot_spots[0]
+    assert (first_spot.where.line, first_spot.share) == (3, 1.0)
+    shares = {spot.where.line: spot.share for spot in run(polling, joining, other, wall=2.0).hot_spots}
+    assert (shares[3], shares[8]) == pytest.approx((0.5, 0.5))  # what joins it waits there
+
+
 def test_waiting_for_one_that_sleeps_is_sleeping_there() -> None:
     waiting = line(3, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
     sleeping = line(8, 0.0, other_wall=1.0, own=0.0, other_waits={"sleep": 1.0}, threads=1)

@@ -159,14 +159,18 @@ def _rows(sampled: SampledTime, queued: float) -> list[Row]:
     handing = max(0.0, sampled.rest_cpu - sampled.rest_wall)
     given_work = min(to_give * (working / (working + handing) if working > 0 else 1.0), working)
     waiting = sum(seconds for _, _, seconds in other_waits)
-    given_waits = min(to_give - given_work, waiting)
-    left = 1.0 - (given_work + given_waits) / to_give if to_give > 0 else 1.0
+    unworked = 1.0 - given_work / to_give if to_give > 0 else 1.0
+    # A loop that sleeps until another thread is done waiting polls: that is where the main thread's time goes.
+    polled = sum(kinds.get("sleep", 0.0) for key, kinds in waits.items() if "sleep" in leads[key])
+    given_waits = min((to_give - polled) * unworked, waiting)
+    left = unworked - (given_waits / (to_give - polled) if to_give > polled else 0.0)
     for row in rows:
         line, kinds = row.line, waits[id(row)]
         computing = max(0.0, line.main_wall - sum(kinds.values()))
         row.add(_computing(line), computing)
         for kind, seconds in kinds.items():
-            row.add(WAITS.get(kind, "waiting"), seconds * (left if kind in leads[id(row)] else 1.0))
+            rest = unworked if kind == "sleep" else left
+            row.add(WAITS.get(kind, "waiting"), seconds * (rest if kind in leads[id(row)] else 1.0))
         if working > 0:
             row.add(_computing(line), work[id(row)] * given_work / working)
     for row, kind, seconds in other_waits:
