@@ -75,6 +75,16 @@ def test_samples_of_a_brief_function_beyond_what_cprofile_timed_belong_to_the_li
     assert move_late_samples(document, sampled) is sampled  # it may wait for less in the other run
 
 
+def test_samples_of_several_runs_are_compared_with_as_many_runs_under_cprofile() -> None:
+    """A short program is sampled several times, and runs once under cProfile."""
+    document, sampled = run(edge("main", FILE, "_mask", 1.25))
+    assert move_late_samples(document, sampled) is not sampled  # of one run, it is a tenth of the samples
+    main = Hotspot("main", 1.2, 1.3, counters={"threads": 1.0, "first_process": 1.0})
+    threads = Profile("threads", "s", 1.3, (main,), "sampled-threads")
+    of_ten = replace(document, profiles=(*document.profiles, threads))
+    assert move_late_samples(of_ten, sampled) is sampled
+
+
 PROGRAM = """
 import re, sys
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.analysis.hot_spots.rows import last_part, profile_of
+from profkit.analysis.hot_spots.rows import last_part, profile_of, sampled_runs
 from profkit.core.types import LineSamples, RunDocument, SampledTime
 
 # Times what cProfile timed: the two runs differ, on a busy machine by half.
@@ -26,9 +26,10 @@ def move_late_samples(document: RunDocument, sampled: SampledTime) -> SampledTim
     """Return the samples with the time of such functions at the lines that called the compiled code, where these are
     known.
     """
-    timed = _brief_functions(document)
+    timed, runs = _brief_functions(document), sampled_runs(document, sampled)
     lines = list(sampled.lines)
-    for function, seconds in timed.items():
+    for function, once in timed.items():
+        seconds = once * runs
         own = [at for at, line in enumerate(lines) if _function_of(line) == function and not _waits(line)]
         found = sum(lines[at].main_wall for at in own)
         if found <= LATE * seconds or found - seconds < WORTH_MOVING * sampled.wall:

@@ -25,6 +25,7 @@ from profkit.core.types import (
     Profile,
     ProfileKind,
     RunDocument,
+    SampledTime,
     SpotKind,
 )
 
@@ -404,3 +405,13 @@ def profile_of(document: RunDocument, kind: ProfileKind) -> Profile | None:
         ),
         None,
     )
+
+
+def sampled_runs(document: RunDocument, sampled: SampledTime) -> float:
+    """Return how many runs of the program the lines' samples are of: a short one is sampled several times.
+
+    Threads are sampled in the first of them alone.
+    """
+    threads = profile_of(document, "sampled-threads")
+    main = sum(row.total or 0.0 for row in threads.hotspots if row.function == "main") if threads else 0.0
+    return max(1.0, sampled.wall / main) if main > 0 else 1.0

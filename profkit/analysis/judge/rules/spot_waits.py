@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.function_names import function_name, place_name
+from profkit.analysis.hot_spots.rows import sampled_runs
 from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.rules.spot_event_loop import blocked_event_loop, held_event_loop, sequential_waits
 from profkit.analysis.judge.rules.spots import (
@@ -228,9 +229,7 @@ def _computing_threads(document: RunDocument) -> float:
     ]
     if sampled is None or threads is None or not beside:
         return 0.0
-    # Lines are those of all runs of the program, threads those of the first one.
-    main = sum(row.total or 0.0 for row in threads.hotspots if row.function == "main")
-    runs = sampled.wall / main if main > 0 else 1.0
+    runs = sampled_runs(document, sampled)
     computing = 0.0
     for line in sampled.lines:
         waits = sum(line.other_waits.values()) + max(
