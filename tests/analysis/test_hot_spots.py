@@ -1078,6 +1078,57 @@ def test_what_is_cut_off_its_front_is_told_also_where_the_loop_begins_again(at: 
     assert "self.pending is copied each time something is taken off its front" in found.title
 
 
+TOKENS = """
+def tokens_of(text):
+    found = []
+    while text:
+        match = NUMBER.match(text)
+        if match:
+            found.append(match.group())
+            text = text[match.end():]
+        else:
+            found.append(text[0])
+            text = text[1:]
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "own", "rule"), [(5, 1.16, "linear-search"), (5, 0.2, "hot-spot"), (8, 0.2, "linear-search")]
+)
+def test_what_is_cut_in_a_branch_is_told_at_the_begin_of_the_loop_where_nothing_called_takes_the_time(
+    at: int, own: float, rule: str
+) -> None:
+    counted = Hotspot("work", own, 1.25, 1, "/app/work.py", 2)
+    seen = {"text": Variable("str", 293_288)}
+    spot = line(at, 0.9, code=line_code(TOKENS, at), variables=seen)
+    found = first(run(spot, profiles=(Profile("", "s", 2.3, (counted,), "own-time"),)))
+    assert found.rule == rule
+    if rule == "linear-search":
+        assert found.where.line == 8
+
+
+@pytest.mark.parametrize(
+    ("added", "growths"),
+    [
+        ("self.text += piece", [2]),
+        ("self.text += f'{piece}, '", [2]),
+        ("self.count += 1", []),
+        ("self.count += len(piece)", []),
+        ("text += piece", []),  # a local name: CPython adds in place
+        ("for part in piece: self.text += part", []),
+    ],
+)
+def test_a_text_that_grows_in_a_called_function_is_told_by_its_line(added: str, growths: list[int]) -> None:
+    source = f"def add(self, piece):\n    {added}\n    self.lines += 1\nfor n in names:\n    page.add(n)\n"
+    code = line_code(source, 5)
+    assert code is not None
+    inner = code.into[0]
+    assert (inner.line, [each.how for each in inner.code.find("grow")] if inner.code else []) == (
+        (2, ["+="]) if growths else (2, [])
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "at", "seen"),
     [

@@ -7,7 +7,7 @@ what a line does.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from profkit.analysis.stacks.searches import COMPREHENSIONS as _COMPREHENSIONS
 from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
@@ -130,6 +130,40 @@ def cut_itself(statement: ast.stmt) -> str:
         if of_itself and isinstance(cut, ast.Slice) and cut.lower is not None and cut.upper is None
         else ""
     )
+
+
+def cuts_in(body: Sequence[ast.stmt], *, calls_later: bool = False) -> Iterator[tuple[str, int, bool]]:
+    """Yield what the statements of a loop's body replace by its rest, also in their branches: its name, and the line.
+
+    Last whether a call follows in the same pass of the loop.
+    """
+    for at, statement in enumerate(body):
+        behind = calls_later or any(
+            isinstance(node, ast.Call) for each in body[at + 1 :] for node in ast.walk(each)
+        )
+        if name := cut_itself(statement):
+            yield name, statement.lineno, behind
+        elif isinstance(statement, ast.If):
+            yield from cuts_in(statement.body, calls_later=behind)
+            yield from cuts_in(statement.orelse, calls_later=behind)
+
+
+_NUMBERS = frozenset({"len", "int", "float", "sum", "abs", "round"})
+
+
+def text_growths(function: ast.AST) -> Iterator[int]:
+    """Yield the lines of a function without loops that add to an attribute what may be a text: `self.text += line`."""
+    if any(
+        isinstance(node, (ast.For, ast.AsyncFor, ast.While, ast.comprehension)) for node in ast.walk(function)
+    ):
+        return
+    for node in ast.walk(function):
+        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            continue
+        number = isinstance(node.value, ast.Constant) and not isinstance(node.value.value, (str, bytes))
+        number |= isinstance(node.value, ast.Call) and _dotted(node.value.func) in _NUMBERS
+        if isinstance(node.target, ast.Attribute) and not number:
+            yield node.lineno
 
 
 def is_true(value: ast.AST) -> bool:

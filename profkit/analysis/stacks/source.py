@@ -22,7 +22,7 @@ from profkit.analysis.stacks.expressions import (
     compared_with,
     constant_powers,
     costs_to_make,
-    cut_itself,
+    cuts_in,
     filtered_table,
     has_constant_arguments,
     is_array_arithmetic,
@@ -32,6 +32,7 @@ from profkit.analysis.stacks.expressions import (
     looped_items,
     names_looked_at,
     product_factor,
+    text_growths,
     unused_vectors,
 )
 from profkit.analysis.stacks.line_counts import first_line, nodes_at, statement_at
@@ -316,20 +317,16 @@ class _Source:
 
     def _rests(self, loop: ast.For | ast.AsyncFor | ast.While, line: int) -> Iterator[Construct]:
         """Yield a value that loses its front: on the line or, for a loop's head, after the last call of its body."""
-        for at, statement in enumerate(loop.body):
-            # The sampler sees a thread after a call and where a loop begins again, and nowhere between.
-            calls_later = any(
-                isinstance(node, ast.Call) for each in loop.body[at + 1 :] for node in ast.walk(each)
-            )
-            if (name := cut_itself(statement)) and (
-                statement.lineno == line or (loop.lineno == line and not calls_later)
-            ):
-                yield Construct("shift", name, f"rest {statement.lineno}")
+        # The sampler sees a thread after a call and where a loop begins again, and nowhere between.
+        begins = (loop.lineno, loop.body[0].lineno)
+        for name, at, calls_later in cuts_in(loop.body):
+            if at == line or (line in begins and not calls_later):
+                yield Construct("shift", name, f"rest {at}")
 
     def called_from(self, line: int) -> Iterator[InnerCode]:
         """Yield functions of this file that a line calls, with their only line if they have a single statement.
 
-        Or with the line that goes through a list, if it is the only one that does.
+        Or with the line that goes through a list, or copies a text that grows, if it is the only one that does.
         """
         names = {
             self.name_of(node.func).rpartition(".")[2]
@@ -341,9 +338,10 @@ class _Source:
                 single = (
                     node.body[0] if len(node.body) == 1 and not isinstance(node.body[0], _BLOCKS) else None
                 )
-                searches = {at for _, at in grown_searches(node)} if single is None else {single.lineno}
-                at = min(searches) if len(searches) == 1 else _first_statement(node)
-                code = line_code(self.text, at, inner=False) if len(searches) == 1 else None
+                slow = {single.lineno} if single is not None else {at for _, at in grown_searches(node)}
+                slow = slow or set(text_growths(node))
+                at = min(slow) if len(slow) == 1 else _first_statement(node)
+                code = line_code(self.text, at, inner=False) if len(slow) == 1 else None
                 yield InnerCode(node.name, at, code)
 
     def _called_elsewhere(self, line: int, function: ast.AST | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from profkit.analysis.function_names import place_name
-from profkit.analysis.judge.rules.counted import calls_from, last_name
+from profkit.analysis.judge.rules.counted import calls_from, last_name, profile_of
 from profkit.analysis.judge.rules.spot_exceptions import exceptions
 from profkit.analysis.judge.rules.spots import (
     LOOKS,
@@ -97,11 +97,26 @@ def linear_search(document: RunDocument, spot: CodeSpot) -> Insight | None:
         if held is None or construct.kind not in ("contains", "shift", "search"):
             continue
         if construct.how.startswith("rest "):
-            if held.type in _COPIED_BY_SLICES and (held.length or 0) >= COPIED:
+            sampled = (int(construct.how.split()[1]), spot.code.loop if spot.code is not None else None)
+            proved = spot.where.line in sampled or works_itself(document, spot)
+            if held.type in _COPIED_BY_SLICES and (held.length or 0) >= COPIED and proved:
                 return _copied_rest(spot, construct, held)
         elif _is_gone_through(spot, construct, held, _comprehension_runs(document, spot)):
             return _searched(spot, construct, held)
     return _searched_before(spot)
+
+
+OWN_WORK = 0.5  # of a function's time, in its own operators
+
+
+def works_itself(document: RunDocument, spot: CodeSpot) -> bool:
+    """Return whether cProfile counted that the function of a place spends its time in its own operators."""
+    profile = profile_of(document, "own-time")
+    same = (spot.where.file, last_name(spot.where.function or ""))
+    counted = (
+        row for row in (profile.hotspots if profile is not None else ()) if (row.file, row.function) == same
+    )
+    return any(row.own >= OWN_WORK * (row.total or row.own) for row in counted)
 
 
 def _searched_before(spot: CodeSpot) -> Insight | None:
@@ -214,9 +229,9 @@ def _searched(spot: CodeSpot, construct: Construct, held: Variable) -> Insight:
         change = words("linear-search.array", "host")
     else:
         what = f"each {what}"
-        change = words(f"linear-search.{'remove' if construct.how == 'remove' else 'value'}", "host").format(
-            name=construct.name
-        )
+        change = words(
+            f"linear-search.{construct.how if construct.how in ('remove', 'count') else 'value'}", "host"
+        ).format(name=construct.name)
     if construct.how == "array":
         title = f"Do not search the values of {construct.name} each time"
         return say(spot, "linear-search", title, f"{what}{often}", change=change)
