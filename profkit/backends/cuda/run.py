@@ -276,6 +276,16 @@ def _padded(file: Any, line: Any, function: Any, looks: Any, columns: Any, unuse
     return Hotspot(str(function), float(unused), float(columns), int(looks), str(file), int(line))
 
 
+def _repeated(
+    file: Any, line: Any, function: Any, name: Any, calls: Any, again: Any, all_calls: Any, all_again: Any
+) -> Hotspot:
+    """Return a line of whose large results most were there before, and the function of torch that makes them."""
+    known = {"all calls": float(all_calls), "all again": float(all_again)}
+    return Hotspot(
+        str(function), float(again), None, int(calls), str(file), int(line), str(name), counters=known
+    )
+
+
 def _copied(file: Any, line: Any, function: Any, module: Any, argument: Any, size: Any) -> Hotspot:
     """Return an argument that a program of XLA copies whole, at the line that changes it; without one, nowhere."""
     of = f"{module} {argument}"
@@ -297,6 +307,7 @@ _KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = 
     ("full", _held, "lines that held the device's memory when it was full", "B", "held-lines"),
     ("checks", _check, "switches for debugging", "count", "debug-checks"),
     ("recompiles", _compiled_again, "compiled again", "count", "recompilations"),
+    ("again", _repeated, "large results that came again", "count", "repeated-results"),
     ("padding", _padded, "padding brought to the device", "count", "padded-batches"),
     ("tuned", _tuned, "tuned by Triton", "count", "tuned-kernels"),
     ("widened", _widened, "products of widened operands", "count", "widened-products"),

@@ -54,6 +54,7 @@ ProfileKind = Literal[
     "widened-products",  # products in kernels of Triton of operands that were made float32 before
     "debug-checks",  # switches for debugging that are on
     "recompilations",  # functions that a compiler compiles again
+    "repeated-results",  # large results of torch that came again, made of the same tensors: how many
     "padded-batches",  # lines that bring padding to a device: columns in which no row holds anything else
     "graph-breaks",  # lines at which torch.compile leaves a function, and why
     # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both; lines of the program

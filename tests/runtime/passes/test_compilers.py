@@ -244,6 +244,7 @@ def test_what_was_noted_becomes_profiles(tmp_path: Path) -> None:
         {"jax": [["a.py", 3, "main", "step", 5, 2.0]]},
         {"tuned": [["a.py", 9, "kernel", 7, 6]], "checks": [["detect_anomaly", "a.py", 2, "<module>"]]},
         {"padding": [["a.py", 7, "embed", 64, 32_768, 28_000]]},
+        {"again": [["a.py", 52, "forward", "linear", 336, 294, 1000, 300]]},
         {"copied": [["a.py", 46, "remember", "jit_remember", "memory", 805], ["", 0, "", "jit_f", "", 9]]},
         {"full": [["a.py", 4, "forward", 100, 3, 10, 150], ["", 0, "", 20, 1, 10, 150]]},
     )
@@ -252,6 +253,9 @@ def test_what_was_noted_becomes_profiles(tmp_path: Path) -> None:
     assert (found["recompilations"][0].calls, found["recompilations"][0].total) == (5, 10.0)
     assert (found["tuned-kernels"][0].calls, found["debug-checks"][0].line) == (7, 2)
     assert (found["padded-batches"][0].own, found["padded-batches"][0].calls) == (28_000.0, 64)
+    (repeated,) = found["repeated-results"]
+    assert (repeated.own, repeated.calls, repeated.line) == (294.0, 336, 52)
+    assert repeated.counters == {"all calls": 1000.0, "all again": 300.0}
     copied = found["copied-arguments"]
     assert [(one.own, one.line, one.library) for one in copied] == [
         (805.0, 46, "jit_remember memory"), (9.0, None, "jit_f ")

@@ -153,6 +153,7 @@ RULES: tuple[Rule, ...] = (
     Rule("growing-memory", gpu_lines.growing_device_memory, of_host=True, traceless=True),
     Rule("written-out-attention", gpu_lines.written_out_attention, includes=("device-copies",)),
     Rule("recomputed-sequence", gpu_models.recomputed_sequence, about="cause"),
+    Rule("repeated-results", gpu_libraries.repeated_results),
     Rule("dense-gradient", gpu_models.dense_gradient),
     Rule("masked-attention", gpu_models.masked_attention),
     Rule("float32-attention", gpu_libraries.float32_attention),

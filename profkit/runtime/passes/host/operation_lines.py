@@ -25,6 +25,7 @@ from .compilers import MAX_ROWS, CompilerLog, add_to_file
 from .operation_values import PaddedColumns, values_text
 from .own_library import is_foreign, is_own
 from .torch_state import DeviceMemory
+from .values.repeated_results import QuietRepeats
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 PREFIX = "profkit-at "
@@ -65,7 +66,7 @@ class OperationLines:
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
         self._memory, self._compiler = DeviceMemory(is_foreign), CompilerLog()
-        self._padding = PaddedColumns()
+        self._padding, self._repeats = PaddedColumns(), QuietRepeats()
         self._checks: list[list[object]] = []  # switches for debugging that are on: name and line
         self._checking: list[object] | None = None  # where the program let autograd look for NaN,
         self._check_looks = self._checked = 0  # how often that was checked, and how often it did
@@ -102,6 +103,7 @@ class OperationLines:
             breaks=self._compiler.breaks(),
             recompiles=self._compiler.compiled_again(),
             padding=self._padding.rows(),
+            again=self._repeats.rows(_place_of),
         )
 
     def _install(self, torch: Any) -> None:
@@ -114,6 +116,7 @@ class OperationLines:
             (torch.autograd.profiler.emit_nvtx, "__init__", PROFILED),
         ):
             self._give_way_to(owner, name, reason)
+        self._forget_before_swaps(torch.utils)
         for owner in (torch.autograd.set_detect_anomaly, torch.autograd.detect_anomaly):
             self._hear_of_checks(owner)
         if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
@@ -163,6 +166,19 @@ class OperationLines:
             return result
 
         setattr(owner, name, wrapper)
+
+    def _forget_before_swaps(self, owner: Any) -> None:
+        """Hold no weak reference to tensors when torch swaps two of them: it refuses that."""
+        original = getattr(owner, "swap_tensors", None)
+        if not callable(original):
+            return
+
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            self._repeats.forget()
+            return original(*args, **kwargs)
+
+        owner.swap_tensors = wrapper
 
     def _hear_of_checks(self, owner: Any) -> None:
         """Note the line of the program that lets autograd look for NaN in each backward operation.
@@ -230,7 +246,9 @@ class OperationLines:
             text, values = self._line_text(sys._getframe(2)), values_text(name, args, kwargs)
             if values:
                 text += f"{BELOW if BELOW in text else 2 * BELOW}{values}"
-            self._padding.look(sys.modules["torch"], name, args, lambda: _place_of(text))
+            torch = sys.modules["torch"]
+            self._padding.look(torch, name, args, lambda: _place_of(text))
+            number = self._repeats.before(torch, function, name, args, kwargs) if main else None
             self._push(text)
         except Exception as error:
             self._fail(error)
@@ -245,6 +263,9 @@ class OperationLines:
             with suppress(Exception):
                 self._pop()
                 if main:
+                    self._repeats.after(
+                        number, name, args, result, text
+                    )  # outside the range, whose time counts
                     # A loop that prepares its data on the CPU says nothing of what comes after it on the GPU.
                     self._calls_on_gpu += _is_on_gpu(result) or any(map(_is_on_gpu, args[:1]))
                     self._look_at_memory()

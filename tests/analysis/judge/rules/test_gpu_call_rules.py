@@ -219,3 +219,40 @@ def test_attention_in_float32_is_named_in_a_model_of_16_bits_alone() -> None:
     assert "float32-attention" in attention(float32, sixteen)
     assert "float32-attention" not in attention(float32, tf32)
     assert "float32-attention" not in attention("fmha_cutlassF_bf16_aligned_64x64_rf_sm80", sixteen)
+
+
+def repeated(*spots: tuple[int, str, int, int], of: tuple[int, int] = (1000, 300)) -> list[Insight]:
+    """What is found where lines (number, function, calls, how many came again) take 0.3 of a second each."""
+    known = {"all calls": float(of[0]), "all again": float(of[1])}
+    rows = tuple(
+        Hotspot(function, float(again), None, calls, "net.py", number, "linear", counters=known)
+        for number, function, calls, again in spots
+    )
+    lines = tuple(
+        GpuLine("net.py", number, function, launches=10, kernel_seconds=0.3) for number, function, *_ in spots
+    )
+    other = GpuLine("net.py", 99, "step", launches=10, kernel_seconds=1.0 - 0.3 * len(lines))
+    kernel = KernelTime(Kernel("nvjet_sm90", (9,), (128,)), 10, 1.0)
+    trace = GpuTrace("nsys", (kernel,), span=1.0, busy=1.0, launches=10, lines=(*lines, other), line_span=1.0)
+    profile = Profile("again", "count", 1.0, rows, "repeated-results")
+    made = replace(document({}), trace=trace, profiles=(profile,), gpus=(H200,))
+    return [one for one in find_insights(made) if one.rule == "repeated-results"]
+
+
+def test_keys_and_values_that_are_made_again_for_each_token_are_named_with_what_they_take() -> None:
+    (found,) = repeated((52, "forward", 336, 294), (53, "forward", 336, 294))
+    assert (found.where.function, found.where.line) == ("forward", 52)
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.6 * 294 / 336)
+    assert "also in 1 other line" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("spots", "of"),
+    [([(52, "forward", 336, 294)], (1000, 950)), ([(52, "forward", 336, 100)], (1000, 100))],
+    ids=["a benchmark of one input", "most is new"],
+)
+def test_a_program_that_repeats_itself_and_lines_with_new_results_are_not_to_keep_them(
+    spots: list[tuple[int, str, int, int]], of: tuple[int, int]
+) -> None:
+    assert not repeated(*spots, of=of)

@@ -1,11 +1,12 @@
-"""Rules on what cuDNN and the attention of PyTorch do because of the shapes and types that they are given."""
+"""Rules on what PyTorch and its libraries do because of what they are given: new shapes, other types, the same."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.evidence import RunEvidence, idle_share, kernels_at, main_line
+from profkit.analysis.evidence import RunEvidence, idle_share, kernels_at, looping_call, main_line
+from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.rules.gpu.calls import MUCH
 from profkit.analysis.judge.rules.gpu.lines import MIN_SHARE, MIN_WAITS, place_of_line
@@ -86,3 +87,41 @@ def float32_attention(run: RunEvidence) -> Iterator[Insight]:
 
 def _seconds(kernels: list[KernelTime]) -> float:
     return sum(kernel.total for kernel in kernels)
+
+
+REPEATS_ALL = 0.9  # of all large results: the program repeats itself, as a benchmark does
+AGAIN = 0.4  # of a line's large results; half of them in two passes over the data
+
+
+def repeated_results(run: RunEvidence) -> Iterator[Insight]:
+    """Yield lines that make the same tensors again, of the same tensors, though nobody wrote to these."""
+    profile, trace = run.profile("repeated-results"), run.trace
+    if profile is None or trace is None:
+        return
+    first = profile.hotspots[0].counters
+    if first["all again"] >= REPEATS_ALL * first["all calls"]:
+        return
+    repeats = {
+        (spot.file, spot.line): spot.own / spot.calls
+        for spot in profile.hotspots
+        if spot.calls and spot.own >= AGAIN * spot.calls
+    }
+    lines = [line for line in trace.lines if (line.file, line.line) in repeats and line.kernel_seconds]
+    every = sum(line.kernel_seconds for line in trace.lines)
+    seconds = sum(line.kernel_seconds * repeats[line.file, line.line] for line in lines)
+    share = seconds / every * run.gpu_share if every else 0.0
+    if share < MUCH:
+        return
+    most = max(lines, key=lambda line: line.kernel_seconds)
+    functions = {(line.file, line.function) for line in lines}
+    here = place_of_line(most)
+    others = sorted({line.line for line in lines if line is not most})
+    yield insight_at(
+        "repeated-results",
+        "Compute this once, and keep the result: it is made again of the same tensors",
+        f"{percent_text(100 * repeats[most.file, most.line])} of the large results of {place_name(here)} were there "
+        "before: nobody wrote to the tensors that they are made of, and those that were compared are equal"
+        + (f"; also in {plural(len(others), 'other line')}" if others else ""),
+        here if len(functions) == 1 else looping_call(run, here),
+        run.gain(share, "as if each of them were made once"),
+    )
