@@ -119,7 +119,10 @@ class RowProgram:
 
 @dataclass(frozen=True)
 class RowResult:
-    """How a row went; `instead` are the titles of what was told of `before` in place of the row."""
+    """How a row went; `instead` are the titles of what was told of `before` in place of the row.
+
+    `beside` are the other versions and the rules of what was told of them, none of which is the row's.
+    """
 
     row: str
     fires: bool
@@ -128,6 +131,7 @@ class RowResult:
     equal: bool
     gain: float
     instead: tuple[str, ...] = ()
+    beside: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def holds(self) -> bool:
@@ -253,7 +257,8 @@ def result_of(program: RowProgram, told: dict[str, list[Insight]], *, equal: boo
     fires = is_of_row["before"]
     instead = () if fires else tuple(f"{insight.rule}: {insight.title}" for insight in told["before"])
     healthy = tuple(not is_of_row[version] for version in program.versions if version.startswith("healthy"))
-    return RowResult(program.row, fires, not is_of_row["after"], healthy, equal, gain, instead)
+    beside = frozenset((version, one.rule) for version in told.keys() - {"before"} for one in told[version])
+    return RowResult(program.row, fires, not is_of_row["after"], healthy, equal, gain, instead, beside)
 
 
 def line_of(result: RowResult) -> str:

@@ -32,6 +32,27 @@ def looped_items(loop: ast.AST) -> Iterator[Construct]:
             yield Construct("item", item.id, _dotted(values))
 
 
+# Methods and functions that give an array in parts: `for rows in order.split(256)`.
+_PARTS = frozenset({"split", "chunk", "array_split", "hsplit", "vsplit", "tensor_split"})
+
+
+def loops_over(root: ast.AST, call: ast.Call) -> bool:
+    """Return whether a loop below `root` goes through what a call gives: it is made once, before the first item."""
+    return any(node.iter is call for node in ast.walk(root) if isinstance(node, (ast.For, ast.comprehension)))
+
+
+def are_parts(root: ast.AST, names: Sequence[str]) -> bool:
+    """Return whether one of the names is an item of a loop below `root` that goes through parts of an array."""
+    return any(
+        isinstance(node.iter, ast.Call)
+        and isinstance(node.target, ast.Name)
+        and node.target.id in names
+        and getattr(node.iter.func, "attr", "") in _PARTS
+        for node in ast.walk(root)
+        if isinstance(node, (ast.For, ast.comprehension))
+    )
+
+
 def is_array_arithmetic(value: ast.AST) -> bool:
     """Return whether a value is arithmetic on names and parts of them: what it holds is what an array of that
     name holds.

@@ -16,6 +16,7 @@ from profkit.analysis.stacks.effects import ChangedNames, changes_in, is_harmles
 from profkit.analysis.stacks.expressions import (
     appended_row,
     applies_by_rows,
+    are_parts,
     base_name,
     bound_names,
     calls_in,
@@ -30,6 +31,7 @@ from profkit.analysis.stacks.expressions import (
     label_lookup,
     loop_targets,
     looped_items,
+    loops_over,
     names_looked_at,
     product_factor,
     text_growths,
@@ -405,8 +407,8 @@ class _Source:
                 return  # a row or a column of an array
             if isinstance(node.ctx, ast.Store) and self._keeps_result(node):
                 return  # the call takes the time, not the store of its result
-            if self._is_given_as_array(node):
-                return  # a row of a matrix
+            if self._is_given_as_array(node) or are_parts(function or self.tree, names):
+                return  # a row of a matrix, or many elements at once
             if isinstance(base, ast.Attribute) and base.attr in _INDEXERS:
                 yield Construct("element", _dotted(base.value), base.attr)
             elif name := _dotted(base):
@@ -476,7 +478,8 @@ class _Source:
         zero = isinstance(first, ast.Constant) and first.value == 0
         if base and ((method in ("pop", "insert") and zero) or len(node.args) >= _SHIFTS.get(method, 99)):
             yield Construct("shift", base, method)
-        if method in _ELEMENTS and isinstance(node.func, ast.Attribute):
+        once = method == "tolist" and loops_over(function or self.tree, node)
+        if method in _ELEMENTS and isinstance(node.func, ast.Attribute) and not once:
             yield Construct("element", base, method)
         if applies_by_rows(node):
             yield Construct("element", base, "apply")

@@ -110,6 +110,8 @@ def test_a_method_is_pure_where_no_function_changes_what_it_looks_at(other: str,
         ("def f(n):\n    global a\n    a = n\n    return f(n - 1)", 4, "pure-recursion"),
         ("def f(a, b):\n    a = b + a", 2, "grow"),  # not the left side
         ("def f(a):\n    return a[3]", 2, "element"),  # in no loop
+        ("def f(a):\n    return [g(x) for x in a.tolist()]", 2, "element"),  # once, before the loop
+        ("def f(a, n):\n    return [len(a[part]) for part in n.split(256)]", 2, "element"),  # many at once
         ("for order in orders:\n  items = order.items.all()\n  for one in items:\n    n += 1", 3, "paged"),
         ("for order in orders:\n  for one in order.items.all():\n    n += 1", 2, "paged"),
         ("rows = list(table)[0]", 1, "paged"),

@@ -55,7 +55,8 @@ _KEEPABLE = re.compile(
 )
 _TEXTS = (
     (
-        re.compile(r"\bsum\(\w[\w.]*\[[^][]*:[^][]*\]\)"),
+        # with a bound: all of what is shared between processes is read by `[:]`
+        re.compile(r"\bsum\(\w[\w.]*\[(?! *: *\])[^][]*:[^][]*\]\)"),
         "running-sum",
         "A slice is made and summed in each call",
     ),

@@ -56,6 +56,10 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
     if query is None or calls < MIN_CALLS or _writes_sql(spot):
         return None
+    if under is None and "." not in query and spot.kind == "python":
+        return (
+            None  # a function of the program with such a name, below which nothing else was seen: it computes
+        )
     if last_name(query) == "open" and _differs(spot, "open"):
         return None  # files that are all different: each has to be opened
     loop = f"; called from {spot.caller}" if spot.caller else ""
