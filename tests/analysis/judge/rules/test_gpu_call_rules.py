@@ -256,3 +256,31 @@ def test_a_program_that_repeats_itself_and_lines_with_new_results_are_not_to_kee
     spots: list[tuple[int, str, int, int]], of: tuple[int, int]
 ) -> None:
     assert not repeated(*spots, of=of)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "layout"),
+    [
+        ("[64,64,56,56], [64,64,3,3]", "channels_last:"),
+        ("[1,16,96,96,96], [16,16,3,3,3]", "channels_last_3d:"),
+        ("[64,128,1,1000], [128,128,1,5]", None),
+        ("[64,128,1000], [128,128,5]", None),
+    ],
+    ids=["images", "volumes", "sequences as cuDNN takes them", "sequences"],
+)
+def test_the_layout_to_keep_is_the_one_that_torch_has_for_so_many_dimensions(
+    shapes: str, layout: str | None
+) -> None:
+    times = (
+        KernelTime(
+            Kernel("nchwToNhwcKernel", (9,), (128,)), 100, 0.3, operation=f"aten::cudnn_convolution {shapes}"
+        ),
+        KernelTime(Kernel("implicit_gemm", (9,), (128,)), 100, 0.7),
+    )
+    trace = GpuTrace("nsys", times, span=1.0, busy=1.0, launches=200)
+    titles = [one.title for one in find_insights(replace(document({}), trace=trace, gpus=(H200,)))]
+    assert [title for title in titles if "layout" in title] == [
+        f"Keep images and weights in {kept} the layout is converted around each convolution"
+        for kept in [layout]
+        if kept
+    ]

@@ -475,6 +475,36 @@ def test_a_dataset_that_another_loader_reads_is_not_said_to_be_read_without_work
     assert not found["slow-loader"].title.startswith("Load in workers")
 
 
+@pytest.mark.parametrize(("waited", "said"), [(0.3, True), (0.01, False)])
+def test_a_dataset_in_workers_is_named_only_as_far_as_the_training_process_waits_for_them(
+    waited: float, said: bool
+) -> None:
+    """Of a night of EEG on an H200, whose workers live on: "load in workers" was said of what they did already."""
+    works = LineSamples(
+        "Night.__getitem__", "/app/night.py", 44, 0.0, 0.0, other_wall=2.0, other_cpu=2.0, processes=4,
+        callers=(CodeLine("_MapDatasetFetcher.fetch", FETCH, 54, 2.0),), code=LineCode("spectrum = np.fft.rfft(w)"),
+    )  # fmt: skip
+    below = (
+        CodeLine(
+            "_MultiProcessingDataLoaderIter._next_data",
+            "/venv/site-packages/torch/utils/data/dataloader.py",
+            1300,
+            waited,
+        ),
+    )
+    loads = LineSamples(
+        "train", "/app/train.py", 29, waited, 0.0, waits={"child": waited}, callees=below, below=below,
+        code=LineCode("for images, target in loader:", 29),
+    )  # fmt: skip
+    found = {one.rule: one for one in find_insights(waiting_document((TRAINS,), (works, loads)))}
+    assert ("slow-loader" in found) is said
+    if said:
+        loader = found["slow-loader"]
+        assert loader.title.startswith("Make Night.__getitem__ faster, or take more workers")
+        assert loader.gain is not None
+        assert loader.gain.at_most == pytest.approx(waited)
+
+
 # ---------------------------------------------------------------- functions that a library has
 
 EXP = "void at::native::vectorized_elementwise_kernel<4, at::native::exp_kernel_cuda<float>>(int)"

@@ -312,6 +312,8 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
         if not loaded:
             counted = calls_text(spot)
             return replace(found, evidence=f"{text}; {counted}" if counted else text, gain=gain)
+        if _runs_in_workers(run, spot):
+            return _slow_workers(run, spot, share)
         return insight_at(
             "slow-loader",
             f"Make {place_name(spot.where)} faster, or load in workers: the GPU waits for its data",
@@ -320,6 +322,31 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             gain,
         )
     return None
+
+
+def _runs_in_workers(run: RunEvidence, spot: CodeSpot) -> bool:
+    """Return whether a place was sampled in other processes than the main one alone."""
+    lines = [line for sampled in run.document.sampled if not sampled.native for line in sampled.lines]
+    here = [line for line in lines if (line.file, line.line) == (spot.where.file, spot.where.line)]
+    return bool(here) and not any(line.main_wall for line in here)
+
+
+def _slow_workers(run: RunEvidence, spot: CodeSpot, share: float) -> Insight | None:
+    """Return what a loader's workers compute where the process that trains waits for them; None: it does not."""
+    waiting = sum(line.main_wall for line in _loading_lines(run, "_MultiProcessing"))
+    lines_of = run.trace.lines_of if run.trace is not None else None
+    won = min(share, waiting / lines_of) if lines_of else 0.0
+    if won < OTHER:
+        return None
+    return Insight(
+        "slow-loader",
+        f"Make {place_name(spot.where)} faster, or take more workers: the GPU waits for their batches",
+        f"it runs in the workers of a loader; the process that trains waits for them for {percent_text(100 * won)} of "
+        "the time",
+        words("slow-loader.workers", "torch"),
+        spot.where,
+        run.gain(won, "as if no batch came late"),
+    )
 
 
 def restarted_workers(run: RunEvidence) -> Iterator[Insight]:
@@ -343,17 +370,20 @@ def _loading_line(run: RunEvidence, spot: CodeSpot) -> LineSamples | None:
     here = [line for line in sampled if (line.file, line.line) == (spot.where.file, spot.where.line)]
     around = {(line.file, line.line) for line in here}
     around |= {(outer.file, outer.line) for line in here for outer in line.within}
-    loading = (
+    loading = _loading_lines(run, "_SingleProcess")
+    return next((line for line in loading if (line.file, line.line) in around), None)
+
+
+def _loading_lines(run: RunEvidence, kind: str) -> list[LineSamples]:
+    """Return the lines that go through a loader of torch of one kind."""
+    return [
         line
-        for line in sampled
+        for sampled in run.document.sampled
+        if not sampled.native
+        for line in sampled.lines
         if line.code is not None
-        and (line.file, line.line) in around
-        and any(
-            is_loader(called.file) and "_SingleProcess" in called.function
-            for called in (*line.callees, *line.below)
-        )
-    )
-    return next(loading, None)
+        and any(is_loader(called.file) and kind in called.function for called in (*line.callees, *line.below))
+    ]
 
 
 def _slow_loader(run: RunEvidence, loop: LineSamples, idle: float) -> Insight:

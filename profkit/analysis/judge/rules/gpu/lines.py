@@ -53,6 +53,7 @@ _WAITS_IN = {
 _READS = re.compile(
     r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("
 )
+_STEPS = re.compile(r"^[\w.]+\.step\(\)$")
 _SOFTMAX = re.compile(r"^aten::_?softmax \[(?:\d+,)*(\d+),(\d+)\]")
 _PRODUCT = re.compile(r"\[((?:\d+,)*)(\d+),(\d+)\] x \[(?:(?:\d+,)*\d+,(\d+)|\d+)\]")
 _SHAPE = re.compile(r"\[(?:\d+,)*(\d+),(\d+)\]")
@@ -153,14 +154,16 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     share = idle_share(run)
     if trace is None or share is None or share < MIN_SHARE:
         return
-    line = max(trace.lines, key=lambda gpu_line: gpu_line.waits, default=None)
-    if line is None or line.waits < MIN_WAITS:
+    waiting = [gpu_line for gpu_line in trace.lines if gpu_line.waits >= MIN_WAITS]
+    if not waiting:
         yield from _sampled_sync(run, trace, share)
         return
+    # An optimizer's own waits (SparseAdam joins rows) are nothing that the program reads.
+    reading = (one for one in waiting if not _STEPS.match(text_at(run, place_of_line(one))))
+    line = max(reading, key=lambda gpu_line: gpu_line.waits, default=None)
     won = min(share, _waited(trace))
-    if (
-        won < MIN_SHARE
-    ):  # a host that is slower than the device hardly waits: it is the launches that take the time
+    # A host that is slower than the device hardly waits: it is the launches that take the time.
+    if line is None or won < MIN_SHARE:
         return
     recorded = recorded_part(trace)
     per_launch = trace.launches / trace.repeats if trace.repeats else 0.0

@@ -33,6 +33,9 @@ _SHAPE = re.compile(r"\[([\d,]*)\]")
 _EMBEDDING = re.compile(r"^aten::embedding \[(\d+,\d+)\], \[([\d,]+)\]")
 _SPARSE = re.compile(r"^aten::_coalesce \[(\d+,\d+)\]")  # a sparse gradient's rows, joined by its optimizer
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw")
+# Convolutions of sequences, which cuDNN takes as images of one row, and of volumes.
+_ALONG_ONE = re.compile(r"^aten::\w*convolution\w* \[\d+,\d+,(?:1,)?\d+\], \[\d+,\d+,(?:1,)?\d+\]")
+_VOLUMES = re.compile(r"^aten::\w*convolution\w* \[\d+(?:,\d+){4}\]")
 _ONE_HOT = re.compile(r"^aten::scatter_ \[((?:\d+,)*)(\d+)\], \[(?:\1)1\]")
 _ROWS = re.compile(r"(aten::\w+ (?:\[\d+\] \+ )?\[)(\d+)(,.*)")
 _MASKED = re.compile(
@@ -130,16 +133,26 @@ def _elements(shape: str) -> int:
 
 
 def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
-    """Find kernels of cuDNN that bring images into the layout of its fast convolutions, and back."""
-    own = [kernel for kernel in run.times if _LAYOUT.search(kernel.kernel.name)]
+    """Find kernels of cuDNN that bring images into the layout of its fast convolutions, and back.
+
+    A sequence, of three dimensions, has no such layout in torch.
+    """
+    own = [
+        kernel
+        for kernel in run.times
+        if _LAYOUT.search(kernel.kernel.name)
+        and not _ALONG_ONE.match(kernel.backward_of or kernel.operation or "")
+    ]
     share = run.share_of(own)
+    volumes = [kernel for kernel in own if _VOLUMES.match(kernel.backward_of or kernel.operation or "")]
+    layout = "channels_last_3d" if run.share_of(volumes) > share / 2 else "channels_last"
     if share >= MIN_SHARE:
         yield Insight(
             "layout-conversions",
-            "Keep images and weights in channels_last: the layout is converted around each convolution",
+            f"Keep images and weights in {layout}: the layout is converted around each convolution",
             f"cuDNN's kernels that change it take {percent_text(100 * share)} of the time, in "
             f"{sum(kernel.launches for kernel in own):,} launches",
-            "model = model.to(memory_format=torch.channels_last) once, and the same for each batch of images.",
+            f"model = model.to(memory_format=torch.{layout}) once, and the same for each batch of images.",
             main_line(own),
             run.gain(share, "as if nothing were converted"),
         )
