@@ -133,13 +133,36 @@ class LineTally:
         if line is not None:
             (line.waits if role == "main" else line.other_waits)[kind] += seconds
 
+    def add_unseen_inputs(self) -> float:
+        """Count as waits what an event loop's line neither computed nor was seen to wait for, and return the factor.
+
+        A wait between two samples, of which the loop computed in a part, is seen in none of them: what was awaited then
+        is what was awaited when it was seen.
+        """
+        source = self._source_of_inputs()
+        seen = source.waits.get("input", 0.0)
+        selects = sum(
+            seconds
+            for (frame, _), seconds in source.below.items()
+            if frame.function.rpartition(".")[2] in ("select", "poll")
+            and (frame.file or "").endswith("selectors.py")
+        )
+        unseen = source.main_wall - source.main_cpu - sum(source.waits.values())
+        if seen <= 0 or unseen <= 0 or selects < source.main_wall / 2:
+            return 1.0
+        source.waits["input"] += unseen
+        return (seen + unseen) / seen
+
+    def _source_of_inputs(self) -> _Line:
+        return max(self._lines.values(), key=lambda line: line.waits.get("input", 0.0), default=_Line())
+
     def move_wait(self, awaited: PythonSample, seconds: float, *, alone: bool) -> None:
         """Attribute an event loop's wait to the line of its first coroutine; `alone`: it had no other one to run."""
         places = places_of(awaited, "main")
         found = _line_in(places)
         if found is None:
             return
-        source = max(self._lines.values(), key=lambda line: line.waits.get("input", 0.0), default=_Line())
+        source = self._source_of_inputs()
         moved = min(seconds, source.main_wall, source.waits.get("input", 0.0))
         if moved > 0:
             source.main_wall -= moved

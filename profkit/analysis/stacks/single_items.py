@@ -21,22 +21,37 @@ def single_items_at(
     loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
     known = names_of_item(loops[-1], line)
     for node in statement if known else ():
-        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+        given = _argument_of_item(node, known)
+        if given is None or not isinstance(node, ast.Call):
             continue
-        given = node.args[0]
         made = _value_of(given, loops[-1])
-        one_item = makes_batch_of_one(made)
+        # What else a function of the program is given beside its item, say a model, is no batch.
+        one_item = len(node.args) == 1 and makes_batch_of_one(made)
         if not one_item and not isinstance(given, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)):
             continue
         loads = _names(given)
         # What a batch that the line does not make itself is made of is not known here.
         held = not one_item and "self" in loads
         bound = bound_names(loops[-1]) - known
-        if held or not loads & known or loads & bound:
+        if held or not loads & known or _names(*node.args) & bound:
             continue
         changes = any(_reaches(node, loops[-1], owner) for owner in _owners(made, name_of) - known)
         if not changes and (name := name_of(node.func)):
             yield Construct("of-one" if one_item else "of-item", name)
+
+
+def _argument_of_item(node: ast.AST, known: Collection[str]) -> ast.expr | None:
+    """Return the only argument of a call, or the only one of several that has the item of the loop."""
+    if (
+        not isinstance(node, ast.Call)
+        or node.keywords
+        or any(isinstance(one, ast.Starred) for one in node.args)
+    ):
+        return None
+    if len(node.args) == 1:
+        return node.args[0]
+    of_item = [argument for argument in node.args if _names(argument) & set(known)]
+    return of_item[0] if len(of_item) == 1 else None
 
 
 def _names(*nodes: ast.AST) -> set[str]:
@@ -115,12 +130,13 @@ def single_arguments_at(
     name_of: Callable[[ast.AST], str],
     modules: Collection[str],
 ) -> Iterator[Construct]:
-    """Yield what the line of a function calls with a batch that is made of one of its arguments."""
+    """Yield what the line of a function calls with a batch, which may have a name, of one of its arguments."""
     given = {argument.arg for argument in function.args.args} - {"self"}
     for node in statement:
         if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-            loads = _made_of(node.args[0], modules)
-            if makes_batch_of_one(node.args[0]) and loads and loads <= given and (name := name_of(node.func)):
+            made = _value_of(node.args[0], function)
+            loads = _made_of(made, modules)
+            if makes_batch_of_one(made) and loads and loads <= given and (name := name_of(node.func)):
                 yield Construct("of-one", name, function.name)
 
 

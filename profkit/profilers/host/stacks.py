@@ -248,8 +248,10 @@ def _add_lines(
         for (node, thread, kind), seconds in process.waits.items():
             bare, role = _bare_sample(process, first, node, thread)
             lines.add_wait(bare, role, kind, seconds)
-        for (node, alone), seconds in process.awaited.items() if process is first else ():
-            lines.move_wait(_bare_sample(process, first, node, main)[0], seconds, alone=alone)
+        if process is first and process.awaited:
+            unseen = lines.add_unseen_inputs()
+            for (node, alone), seconds in process.awaited.items():
+                lines.move_wait(_bare_sample(process, first, node, main)[0], seconds * unseen, alone=alone)
     for node, held in first.held.items():
         lines.note_held(_bare_sample(first, first, node, min(first.threads, default=0))[0], *held)
     for node, (stood, went) in first.given.items():

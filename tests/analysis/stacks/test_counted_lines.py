@@ -178,3 +178,20 @@ def test_a_line_has_the_lines_of_the_program_around_it_with_the_main_threads_tim
         ("main", 4, 2.0),
         ("main", 5, 1.0),
     ]
+
+
+def test_what_a_loop_was_not_seen_to_wait_for_is_awaited_as_what_it_was_seen_to() -> None:
+    """Requests of 9 ms, in each of which the loop computes: half of the looks find that it ran lately."""
+    run = Frame("<module>", "python", "/app/t.py", 1)
+    select = Frame("EpollSelector.select", "python", "/usr/lib/python3/selectors.py", 451)
+    board = Frame("refresh_board", "python", "/app/t.py", 48)
+    tally = LineTally()
+    waits = PythonSample((run, select), (76, 468), 0.4, 4.0, True)
+    tally.add(waits, "main", "0")
+    tally.add_wait(waits, "main", "input", 1.2)
+    factor = tally.add_unseen_inputs()
+    assert factor == pytest.approx(3.0)
+    tally.move_wait(PythonSample((board,), (53,), 0.0, 0.0, True), 1.2 * factor, alone=True)
+    lines = {line.line: line for line in tally.sampled({}, 0.0, 0).lines}
+    assert lines[53].waits == pytest.approx({"await": 3.6})
+    assert lines[76].main_wall == pytest.approx(0.4)

@@ -195,6 +195,34 @@ def test_a_batch_of_one_is_told_where_no_result_reaches_the_next_batch(
     assert bool(found_here) == said
 
 
+CHURN = """import numpy as np
+def score(model, customer):
+    row = {row}
+    return model.predict_proba(row)[0]  # here
+def score_all(model, customers):
+    for customer in customers:
+        {scores} = score({given})  # calls
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "scores", "given", "one", "calls"),
+    [
+        ("features(customer).reshape(1, -1)", "scores[customer.id]", "model, customer", True, True),
+        ("features(customer).reshape(1, -1)", "model", "model, customer", True, False),  # the next needs it
+        ("features(customer).reshape(1, -1)", "scores[customer.id]", "model, customers", True, False),
+        ("customer.rows", "scores[customer.id]", "model, customer", False, True),
+        ("features(model.last).reshape(1, -1)", "scores[customer.id]", "model, customer", True, True),
+    ],
+)
+def test_a_batch_of_one_may_have_a_name_in_the_function_that_a_loop_calls_with_its_item(
+    row: str, scores: str, given: str, one: bool, calls: bool
+) -> None:
+    text = CHURN.format(row=row, scores=scores, given=given)
+    assert bool(found(text, "# here", "of-one")) == one
+    assert bool([name for name, _ in found(text, "# calls", "of-item") if name == "score"]) == calls
+
+
 @pytest.mark.parametrize(
     ("grows", "given", "said"),
     [

@@ -117,10 +117,11 @@ def sequential_waits(document: RunDocument, spot: CodeSpot) -> Insight | None:
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     function = spot.where.function
     taken, times = _lock_use(document)
-    if spot.kind == "await" and times >= SEVERAL and (_locks_around(spot) or taken >= CONTENDED * times):
+    if spot.kind == "await" and times >= SEVERAL and taken >= CONTENDED * times:
         # One of several tasks holds the lock, so they already run at the same time.
         return _held_lock(document, spot)
-    if spot.kind == "await" and any("lock" in construct.name.lower() for construct in _locks_around(spot)):
+    locks = _locks_around(spot)
+    if spot.kind == "await" and times < SEVERAL and any("lock" in one.name.lower() for one in locks):
         return None  # it has not been counted yet whether others wait for it
     if spot.kind == "await" and _is_of_the_last(spot):
         return None

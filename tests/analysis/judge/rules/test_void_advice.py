@@ -16,7 +16,19 @@ from profkit.analysis.judge.rules.spot_waits import polling
 from profkit.analysis.judge.rules.work.excess import replaced_one_by_one
 from profkit.analysis.judge.rules.work.queries import calls_in_loop, small_transfers
 from profkit.analysis.stacks.native.code import native_constructs
-from profkit.core.types import Beneath, CodeLine, CodeSpot, Construct, LineCode, Place, TimeSplit, Variable
+from profkit.core.types import (
+    Beneath,
+    CodeLine,
+    CodeSpot,
+    Construct,
+    Frame,
+    Hotspot,
+    LineCode,
+    Place,
+    Profile,
+    TimeSplit,
+    Variable,
+)
 from tests import documents
 from tests.analysis.judge.rules.test_loop_rules import spot_at
 
@@ -93,6 +105,43 @@ def test_what_needs_the_answer_before_is_not_to_be_awaited_at_the_same_time(awai
     text = f"{head}        {awaited}\n        token = page.next\n"
     spot = spot_at(text, 4, kind="await")
     assert (sequential_waits(documents.empty(), spot) is not None) == said
+
+
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [(360, True), (900, False)],
+    ids=["a semaphore that is always free", "one for which tasks wait"],
+)
+def test_a_semaphore_that_nobody_waits_for_does_not_run_tasks_at_the_same_time(
+    taken: int, said: bool
+) -> None:
+    head = "async def board(limit):\n    for symbol in SYMBOLS:\n"
+    text = f"{head}        async with limit:\n            await fetch(symbol)\n"
+    counts = (
+        Hotspot("acquire", 0.1, None, taken, "/usr/lib/python3/asyncio/locks.py", 379),
+        Hotspot("release", 0.1, None, 360, "/usr/lib/python3/asyncio/locks.py", 412),
+    )
+    document = replace(documents.empty(), profiles=(Profile("", "s", 1.0, counts, "own-time"),))
+    found = sequential_waits(document, spot_at(text, 4, kind="await"))
+    assert (found is not None and found.rule == "sequential-waits") == said
+
+
+@pytest.mark.parametrize(("seconds", "rule"), [(2.7, "slow-statements"), (0.02, "calls-in-loop")])
+def test_a_statement_is_slow_by_cprofile_where_only_a_part_of_the_calls_was_sampled(
+    seconds: float, rule: str
+) -> None:
+    """Of a look-up without an index: 214 statements of 12.6 ms were told to be one."""
+    edge = Hotspot(
+        "report", seconds, seconds, 214, "/app/a.py", 1,
+        callee=Frame("<method 'execute' of 'sqlite3.Connection' objects>", "built-in"),
+    )  # fmt: skip
+    text = "def report(conn, no):\n    return conn.execute(LAST, (no,)).fetchone()\n"
+    spot = spot_at(text, 2, kind="python", under=Beneath("Connection.execute", None, 214), partial=True)
+    place = replace(spot.where, file="/app/a.py", function="report")
+    document = replace(documents.empty(), profiles=(Profile("", "s", seconds, (edge,), "program-calls"),))
+    found = calls_in_loop(document, replace(spot, where=place))
+    assert found is not None
+    assert found.rule == rule
 
 
 @pytest.mark.parametrize(("elements", "gain"), [(60, None), (150, 0.35), (1500, 0.665)])

@@ -27,14 +27,23 @@ _WRITES_SQL, WRITING = re.compile(r"/sqlalchemy/sql/compiler\.py$"), 0.4
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
-def _is_embedded(document: RunDocument, spot: CodeSpot) -> bool:
-    """Return whether the function of a place queries a database within the process, according to cProfile."""
+def _seconds_of_embedded(document: RunDocument, spot: CodeSpot) -> float | None:
+    """Return how long a statement of a place takes in a database within the process; None if it is not in one.
+
+    It is known by cProfile, whose time counts where the samples have only a part of the calls.
+    """
     profile = profile_of(document, "program-calls")
-    return any(
-        row.file == spot.where.file and row.callee is not None and _EMBEDDED.fullmatch(row.callee.function)
+    timed = [
+        row
         for row in (profile.hotspots if profile is not None else ())
+        if row.file == spot.where.file and row.callee is not None and row.calls
         if row.function == (spot.where.function or "").rpartition(".")[2]
-    )
+        and _EMBEDDED.fullmatch(row.callee.function)
+    ]
+    if not timed:
+        return None
+    sampled = spot.under.seconds_per_call if spot.under is not None else None
+    return sampled or sum(row.own for row in timed) / sum(row.calls or 0 for row in timed)
 
 
 def _writes_sql(spot: CodeSpot) -> bool:
@@ -63,11 +72,11 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if last_name(query) == "open" and _differs(spot, "open"):
         return None  # files that are all different: each has to be opened
     loop = f"; called from {spot.caller}" if spot.caller else ""
-    each = under.seconds_per_call if under is not None else None
+    each = _seconds_of_embedded(document, spot)
     computes = spot.kind in ("python", "library")
     if computes and (unindexed := unindexed_look_up(spot, calls)) is not None:
         return unindexed
-    if each is not None and each >= LONG_STATEMENT and computes and _is_embedded(document, spot):
+    if each is not None and each >= LONG_STATEMENT and computes:
         if spot.code is not None and _PAGES.search(f"{spot.code.text}\n{spot.code.statement}"):
             return say(
                 spot,
