@@ -200,6 +200,32 @@ def test_calls_that_another_line_of_the_function_makes_too_are_not_counted_to_th
     assert (under.name, under.calls, under.seconds_per_call) == ("sub", None, None)
 
 
+@pytest.mark.parametrize(
+    ("others", "runs", "partial", "expected"),
+    [
+        (
+            "1",
+            1,
+            False,
+            (715, pytest.approx(0.5 / 715)),
+        ),  # a query whose rows a loop goes through is sent once
+        ("1", 1, True, (715, None)),  # the part that was counted took longer than the whole run
+        ("1", 300, False, (None, None)),  # of the calls of the function nearly half are the other line's
+        ("", 1, False, (None, None)),  # the other one is in a loop, too
+    ],
+)
+def test_calls_of_lines_in_no_loop_leave_those_of_the_loop_known(
+    others: str, runs: int, partial: bool, expected: tuple[object, object]
+) -> None:
+    here = (Construct("call", ".execute"), Construct("called-elsewhere", "execute", others))
+    function = Hotspot("work", 0.1, 4.0, runs, "/app/work.py", 1)
+    own = Profile("", "s", 4.0, (function,), "own-time", partial=partial)
+    queries = replace(calls("execute", 716, 3.66), total=4.0, partial=partial)
+    document = run(line(3, 0.5, *here, loop=2), wall=0.5, profiles=(own, queries))
+    assert (under := document.hot_spots[0].under) is not None
+    assert (under.calls, under.seconds_per_call) == expected
+
+
 def counted(number: int, executions: int, **forms: tuple[ArrayForm, ...]) -> LineCount:
     return LineCount("/app/work.py", number, "work", executions, 4, forms)
 

@@ -45,6 +45,7 @@ TELLING = 0.1  # of the most in a line of the function
 _SLOW = ("contains", "shift", "grow", "pattern")
 LEAF = 1.05  # times its own time, with what it calls: it calls nothing of Python
 UNHURRIED = 20e-6  # seconds of a call: cProfile adds about one microsecond
+FEW = 0.1  # of the calls of a function: so many of other lines say little of a line's own
 SURE = 0.3  # of the time: two shares that overlap at least by this much belong together
 WAITS: Mapping[str, SpotKind] = {
     "sleep": "sleep", "lock": "lock", "network": "network", "input": "input", "child": "child", "pipe": "pipe",
@@ -326,12 +327,13 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
     if edge is not None and (edge.total or edge.own) < least:
         edge = None
     if edge is not None and edge.callee is not None:
-        shared = line.code is not None and last_part(edge.callee.function) in {
-            call.name for call in line.code.find("called-elsewhere")
-        }
+        others = _others_of(document, line, last_part(edge.callee.function))
         # Under cProfile each call takes longer: together they take no more than the row does.
         calls, seconds = edge.calls or 0, min(edge.total or edge.own, row)
-        if shared:
+        shared = others is None or others > FEW * calls
+        if not shared:
+            calls -= others or 0
+        else:
             calls = min(calls, _calls_at(document, line, last_part(edge.callee.function)))
         library = edge.callee.library if edge.callee.file else _native_library(document, share)
         # What cProfile timed are all calls of the function, of which other lines make some.
@@ -359,6 +361,19 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
     if profile is None or timed >= MAJORITY * share * profile.total:
         made = None
     return Beneath("", library, public=made) if library is not None or made is not None else None
+
+
+def _others_of(document: RunDocument, line: LineSamples, name: str) -> int | None:
+    """Return how often the other lines of a function called what is named so; None where this is not known.
+
+    That is 0 where there are none; once for each call of the function where they are in no loop.
+    """
+    elsewhere = line.code.find("called-elsewhere") if line.code is not None else ()
+    found = [call for call in elsewhere if call.name == name]
+    function = counted_function(document, line)
+    if any(not call.how for call in found) or (found and function is None):
+        return None
+    return sum(int(call.how) for call in found) * ((function.calls or 0) if function is not None else 0)
 
 
 def _calls_at(document: RunDocument, line: LineSamples, name: str) -> int:

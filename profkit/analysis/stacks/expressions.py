@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from profkit.analysis.stacks.searches import COMPREHENSIONS as _COMPREHENSIONS
 from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
+from profkit.analysis.stacks.searches import LOOPS as _LOOPS
 from profkit.analysis.stacks.searches import dotted as _dotted
 from profkit.analysis.stacks.searches import names_in as _names_in
 from profkit.core.types import Construct
@@ -167,6 +168,23 @@ def cuts_in(body: Sequence[ast.stmt], *, calls_later: bool = False) -> Iterator[
         elif isinstance(statement, ast.If):
             yield from cuts_in(statement.body, calls_later=behind)
             yield from cuts_in(statement.orelse, calls_later=behind)
+
+
+def repeated_in(block: ast.AST) -> set[int]:
+    """Return the identities of the nodes that loops and comprehensions of a block may evaluate more than once.
+
+    What a loop goes through is evaluated once.
+    """
+    found: set[int] = set()
+    for loop in ast.walk(block):
+        if not isinstance(loop, (*_LOOPS, *_COMPREHENSIONS)):
+            continue
+        first = getattr(loop, "iter", None) or (
+            loop.generators[0].iter if isinstance(loop, _COMPREHENSIONS) else None
+        )
+        once = {id(part) for part in ast.walk(first)} if first is not None else set()
+        found |= {id(part) for part in ast.walk(loop)} - once
+    return found
 
 
 _NUMBERS = frozenset({"len", "int", "float", "sum", "abs", "round"})

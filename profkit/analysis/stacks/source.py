@@ -34,6 +34,7 @@ from profkit.analysis.stacks.expressions import (
     loops_over,
     names_looked_at,
     product_factor,
+    repeated_in,
     text_growths,
     unused_vectors,
 )
@@ -254,8 +255,7 @@ class _Source:
         yield from carried_at(around, list(self._statement(line)), self.name_of)
         yield from same_calls_at(around, list(self._statement(line)), self.facts)
         yield from same_members_at(around, list(self._statement(line)), self.facts)
-        for name in self._called_elsewhere(line, function):
-            yield Construct("called-elsewhere", name)
+        yield from self._called_elsewhere(line, function)
         for node in around:
             if isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno != line:
                 name = _dotted(node.items[0].context_expr) or self.name_of(node.items[0].context_expr)
@@ -346,13 +346,19 @@ class _Source:
                 code = line_code(self.text, at, inner=False) if len(slow) == 1 else None
                 yield InnerCode(node.name, at, code)
 
-    def _called_elsewhere(self, line: int, function: ast.AST | None) -> Iterator[str]:
+    def _called_elsewhere(self, line: int, function: ast.AST | None) -> Iterator[Construct]:
         """Yield last names of calls on the line that another line of the same function or of the top level makes,
-        too.
+        too; with the number of those calls, if none of them is in a loop.
         """
         here = [node for node in self._statement(line) if isinstance(node, ast.Call)]
-        others = {self._last_name(node) for node in calls_in(function or self.tree) if node not in here}
-        yield from dict.fromkeys(name for call in here if (name := self._last_name(call)) in others and name)
+        owner = function or self.tree
+        others = [node for node in calls_in(owner) if node not in here]
+        looped = repeated_in(owner)
+        for name in dict.fromkeys(self._last_name(call) for call in here):
+            same = [node for node in others if self._last_name(node) == name]
+            if name and same:
+                once = not any(id(node) in looped for node in same)
+                yield Construct("called-elsewhere", name, str(len(same)) if once else "")
 
     def _last_name(self, call: ast.Call) -> str:
         return last_name(call, self.name_of)

@@ -86,7 +86,9 @@ ConstructKind = Literal[
     "sleep",
     "pattern",  # a regular expression is matched; `name` is its text, where that is known
     "call",  # of a function; `how` "constant": its arguments are the same each time
-    "called-elsewhere",  # of that name in another line of the function, too: calls of both are counted together
+    # Of that name in another line of the function, too: calls of both are counted together. `how` is the number of the
+    # others, if none is in a loop.
+    "called-elsewhere",
     "power",  # name ** number, numpy.power(name, number); `how` is the number
     "product",  # name @ how, numpy.dot(name, how)
     "yields-of-itself",  # the line is in the generator `name`, which yields from a call of itself in the line `how`

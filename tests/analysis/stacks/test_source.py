@@ -191,6 +191,14 @@ def test_what_another_line_of_the_function_calls_too_is_marked() -> None:
     assert elsewhere == {"sub"}  # strip is called in another function's code
     assert not code_of(text, 7).find("called-elsewhere")
 
+    text = """
+    def f(db, names):
+        for n in db.execute("SELECT n FROM t"):
+            db.execute("SELECT m FROM u WHERE n = ?", n)
+    """
+    assert [one.how for one in code_of(text, 3).find("called-elsewhere")] == ["1"]  # before the loop
+    assert [one.how for one in code_of(text, 2).find("called-elsewhere")] == [""]  # in the loop
+
 
 # ---------------------------------------------------------------- searches
 
