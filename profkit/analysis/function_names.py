@@ -196,9 +196,40 @@ def _as_written(name: str, public: str, library: str | None) -> str:
         return f"{'len' if name == '__len__' else 'iter'}({public})"
     if name == "__contains__":
         return f"in {public}"
+    if name == "__get__":  # of a class that only the library names, below an attribute of an object
+        return f"{library} attribute" if library else public
     if name in _FORWARD and public == "Module":
         return f"{public}.forward"
     return public
+
+
+# Modules of libraries without an underscore whose classes and functions no user calls.
+_INTERNAL = re.compile(
+    r"/pandas/core/(apply|algorithms|common|construction|missing|nanops|sorting|groupby/ops|groupby/grouper|internals/|"
+    r"ops/|array_algos/|computation/|dtypes/|indexers/)|"
+    r"/sqlalchemy/(orm/(attributes|context|identity|instrumentation|loading|persistence|state|strategies)|"
+    r"sql/compiler|engine/(cursor|default))\b|/django/db/models/(fields/related_descriptors|sql/)"
+)
+
+
+def is_internal(file: str | None) -> bool:
+    """Return whether a file of a library is a module that its users do not know, though its name is public."""
+    return _INTERNAL.search((file or "").replace("\\", "/")) is not None
+
+
+_TEXTS = re.compile(r"\"[^\"]*\"|'[^']*'")
+_ATTRIBUTE = re.compile(r"(?<![\w.\])])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![\w.(\[])")
+
+
+def read_attribute(text: str) -> str | None:
+    """Return the only attribute that a line reads and does not call; None for several.
+
+    >>> read_attribute("for line in order.lines:"), read_attribute("rows += order.lines.all()")
+    ('order.lines', None)
+    >>> read_attribute("total += line.price * line.count")
+    """
+    found = set(_ATTRIBUTE.findall(_TEXTS.sub("", text)))
+    return found.pop() if len(found) == 1 else None
 
 
 def called_name(under: Beneath) -> str:

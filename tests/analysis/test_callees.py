@@ -47,6 +47,15 @@ def shown(text: str, *below: tuple[str, str, float]) -> str | None:
             ),
             "pagerank",
         ),
+        # a module that nobody knows: what runs below it, else the library
+        (
+            "for order in customer.orders:",
+            (
+                ("InstanceState._cleanup", f"{SITE}/sqlalchemy/orm/state.py", 1.0),
+                ("ClassManager.new_instance", f"{SITE}/sqlalchemy/orm/instrumentation.py", 1.0),
+            ),
+            "sqlalchemy",
+        ),
         ("m = part.mean()", (("_mean", f"{SITE}/numpy/_core/_methods.py", 1.0),), "mean"),
         ("m = part.max()", (("_amax", f"{SITE}/numpy/_core/_methods.py", 1.0),), "max"),
         # What the text calls takes too little of it.

@@ -81,6 +81,7 @@ def test_a_private_name_is_the_program_s_own_in_its_own_files_and_in_machine_cod
         (Beneath("_wrapped_call_impl", "torch", public="Module"), "Module.forward"),
         (Beneath("__call__", "networkx", public="DiDegreeView"), "DiDegreeView"),
         (Beneath("__getitem__", "numpy", public="NpzFile[]"), "NpzFile[]"),
+        (Beneath("__get__", "sqlalchemy", public="InstrumentedAttribute"), "sqlalchemy attribute"),
     ],
 )
 def test_what_an_operator_or_a_statement_calls_is_named_as_it_is_written(under: Beneath, shown: str) -> None:

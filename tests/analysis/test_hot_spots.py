@@ -175,6 +175,22 @@ def test_what_the_timed_calls_of_a_line_leave_is_the_time_of_the_type_that_it_ma
     assert (found.name, found.public) == (under.name, under.public) if found and under else found == under
 
 
+@pytest.mark.parametrize(("other", "calls"), [("Series.__getitem__", None), ("Series.mean", 335_401)])
+def test_a_count_of_several_lines_is_shown_at_none_of_them(other: str, calls: int | None) -> None:
+    """cProfile counts the calls of a function; which of its lines index a row, no sample says."""
+    series = "/usr/lib/python3.11/site-packages/pandas/core/series.py"
+    edge = Hotspot("work", 2.0, 2.0, 335_401, "/app/work.py", 1, callee=Frame("__getitem__", None, series, 9))
+    rows = tuple(
+        line(number, 0.5, own=0.0, callees=(CodeLine(function, series, 9, 0.5),), code=line_code(text, 1))
+        for number, function, text in (
+            (3, "Series.__getitem__", "x = row['length'] * row['width']"),
+            (4, other, "y = row['rate']"),
+        )
+    )
+    spots = run(*rows, profiles=(Profile("", "s", 2.0, (edge,), "program-calls"),)).hot_spots
+    assert next(one.under.calls for one in spots if one.where.line == 3 and one.under) == calls
+
+
 def test_how_often_a_sampled_call_was_made_is_known_where_it_took_less_under_cprofile() -> None:
     """Beside other programs each run has its own times: samples say that `execute` has 60 % of the line."""
     execute = CodeLine("Session.execute", "/usr/lib/python3.11/site-packages/orm/session.py", 9, 0.6)

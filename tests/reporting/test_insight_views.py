@@ -8,12 +8,14 @@ import pytest
 
 from profkit.core.types import (
     Beneath,
+    CodeLine,
     CodeSpot,
     Gain,
     GpuTrace,
     Insight,
     Kernel,
     KernelTime,
+    LineCode,
     Place,
     SampledTime,
 )
@@ -84,6 +86,30 @@ def test_a_row_counts_calls_only_where_there_are_several(
 ) -> None:
     spot = CodeSpot(0.5, 1.0, "library", under=Beneath("run", "asyncio", calls, each), partial=partial)
     assert does_text(spot) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("for line in order.lines:", "runs: order.lines"),
+        ("total += line.price * line.count", "runs: sqlalchemy attribute"),
+    ],
+)
+def test_an_attribute_that_a_library_looks_up_is_called_as_the_line_reads_it(text: str, said: str) -> None:
+    under = Beneath("__get__", "sqlalchemy", public="InstrumentedAttribute")
+    assert does_text(CodeSpot(0.5, 1.0, "library", under=under, code=LineCode(text))) == said
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("pandas/core/apply.py", "runs: apply"),  # a module that nobody calls
+        ("pandas/core/frame.py", "runs: apply; 69 % in DataFrame.items"),
+    ],
+)
+def test_a_row_is_opened_to_what_users_of_a_library_know(file: str, said: str) -> None:
+    inside = (CodeLine("DataFrame.items", f"/venv/site-packages/{file}", 1, 0.69),)
+    assert does_text(CodeSpot(0.5, 1.0, "library", under=Beneath("apply", "pandas"), inside=inside)) == said
 
 
 @pytest.mark.parametrize(

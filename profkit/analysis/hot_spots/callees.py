@@ -11,7 +11,7 @@ import ast
 import builtins
 import re
 
-from profkit.analysis.function_names import brief_name, library_name
+from profkit.analysis.function_names import brief_name, is_internal, library_name
 from profkit.analysis.stacks.python_code import LOCAL, module_name
 from profkit.core.types import CodeLine, LineCode, LineSamples
 
@@ -86,6 +86,8 @@ def public_call(line: LineSamples, called: CodeLine) -> str | None:
     made = [call for call in written if call[:1].isupper()]
     if name in _MAKES and shown not in written and len(made) == 1:
         return made[0]  # a class of the program, whose base is the library's
+    if is_internal(file) and name not in ("__get__", *_ITEM):
+        return only or _largest(below) or module_name(file).partition(".")[0]
     if shown == WITH or (shown and shown in called.function):
         return f"{shown}{_ITEM.get(name, '')}"
     # A module says little: the only call of the text, or the first function below that is known, has the time as well.
@@ -119,6 +121,8 @@ def _value(line: CodeLine) -> float:
 
 
 def _is_public(inner: CodeLine) -> bool:
+    if is_internal(inner.file):
+        return False
     private = inner.function.startswith("_") or "._" in inner.function or LOCAL in inner.function
     return not private and not is_generated(inner.file)
 

@@ -330,7 +330,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         others = _others_of(document, line, last_part(edge.callee.function))
         # Under cProfile each call takes longer: together they take no more than the row does.
         calls, seconds = edge.calls or 0, min(edge.total or edge.own, row)
-        shared = others is None or others > FEW * calls
+        shared = others is None or others > FEW * calls or _is_also_below(document, line, called)
         if not shared:
             calls -= others or 0
         else:
@@ -374,6 +374,25 @@ def _others_of(document: RunDocument, line: LineSamples, name: str) -> int | Non
     if any(not call.how for call in found) or (found and function is None):
         return None
     return sum(int(call.how) for call in found) * ((function.calls or 0) if function is not None else 0)
+
+
+def _is_also_below(document: RunDocument, line: LineSamples, called: CodeLine | None) -> bool:
+    """Return whether another line of the same function was seen to call the same, without a name in its text: an
+    operator, an index or an attribute.
+    """
+    if called is None or not re.fullmatch(r"__\w+__", last_part(called.function)):
+        return False
+    others = (
+        other
+        for sampled in document.sampled
+        for other in sampled.lines
+        if (other.file, other.function) == (line.file, line.function) and other.line != line.line
+    )
+    return any(
+        (callee.file, callee.function) == (called.file, called.function)
+        for other in others
+        for callee in other.callees
+    )
 
 
 def _calls_at(document: RunDocument, line: LineSamples, name: str) -> int:

@@ -7,7 +7,14 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from profkit.analysis.function_names import brief_name, called_name, name_in_file, place_name
+from profkit.analysis.function_names import (
+    brief_name,
+    called_name,
+    is_internal,
+    name_in_file,
+    place_name,
+    read_attribute,
+)
 from profkit.analysis.hot_spots import DOES, RUNS_CODE
 from profkit.analysis.judge.rules.gpu.lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
@@ -476,7 +483,10 @@ def does_text(spot: CodeSpot, waiting: Collection[tuple[str | None, int | None]]
         calls = f"{least}{under.calls:,} x " if several else ""
         each = under.seconds_per_call if several else None
         each_text = f", {format_quantity(each, 's')} each" if each else ""
-        called = called_name(under)
+        attribute = (
+            read_attribute(spot.code.text) if under.name == "__get__" and spot.code is not None else None
+        )
+        called = attribute or called_name(under)
         # What Python's import system does is of no package, and the kind says that it imports.
         name = "" if called == IMPORT_SYSTEM else cut_right(_with_module(spot, called), _CALLED)
         if name:
@@ -512,7 +522,8 @@ def _inside_text(spot: CodeSpot) -> str:
     """
     if spot.under is None or not spot.under.name or spot.share < _OPENED:
         return ""
-    innermost = spot.inside[-1] if spot.inside else None
+    known = [line for line in spot.inside if not is_internal(line.file)]
+    innermost = known[-1] if known else None
     if innermost is None:
         return ""
     inner = brief_name(innermost.function)
