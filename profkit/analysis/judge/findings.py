@@ -75,7 +75,7 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
             *(insight for insight in ranked if insight.rule in _NAMED and _NAMED[insight.rule].traceless),
         )
     if document.trace is None and not evidence.kernels:
-        return (*_by_spots(document, on_spots, ranked), *nsight_findings(evidence))
+        return (*_of_one_place(_by_spots(document, on_spots, ranked)), *nsight_findings(evidence))
     return (*_beside_device(evidence, ranked), *nsight_findings(evidence))
 
 
@@ -226,6 +226,28 @@ def _by_spots(
     if counted or program:  # these explain the first place
         return (*program, *counted, *on_spots[len(alone) :], *others)
     return (*on_spots, *others)
+
+
+# Rules that prove one fault in two ways: by the functions that take locks, and by what registers show of the lock.
+_SAME_FAULT = (frozenset({"lock-contention", "contended-memory"}),)
+
+
+def _of_one_place(found: Sequence[Insight]) -> list[Insight]:
+    """Return the findings, of those on one line the one with the largest bound first; of two proofs of one fault only
+    that.
+    """
+    changes = [insight for insight in found if insight.rule != "hot-spot" and insight.where.line is not None]
+    result: list[Insight] = []
+    for each in found:
+        insight = each
+        same = [other for other in changes if _is_there(other, insight.where)]
+        if same and insight.rule != "hot-spot":
+            insight = _by_gain(same)[0]
+            changes.remove(insight)
+        family = next((rules for rules in _SAME_FAULT if insight.rule in rules), frozenset())
+        if not any(other.rule in family and _is_there(other, insight.where) for other in result):
+            result.append(insight)
+    return result
 
 
 def _is_at(spot: CodeSpot, insight: Insight) -> bool:
