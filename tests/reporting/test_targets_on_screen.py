@@ -174,8 +174,27 @@ def test_what_did_not_fit_says_so_with_the_budget_that_it_needs_and_never_asks_t
     lines = text.split("\n")
     said = " ".join(" ".join(lines[:3]).split())
     assert "no time left (5): --budget 37; not measured (2)" in said
-    assert line_of("l1-miss-rate", lines).endswith("no time left: --budget 37")
+    assert "; ".join(shared_reasons(text)).endswith("no time left: --budget 37")
     assert "profkit doctor" not in text
+
+
+def shared_reasons(text: str) -> list[str]:
+    """The lines of a screen for several targets of which no value is known for one reason."""
+    section = text[text.index("\nTargets\n") :].split("\n\n")[0]
+    return re.findall(r"\? ([\w-]+, [^?✗✓]+)", " ".join(section.split()))
+
+
+def test_targets_without_a_value_for_one_reason_are_one_line_where_they_are_more_than_three() -> None:
+    reason = Fact.of("over-budget", seconds=17.0, left=4.0, budget=24.0)
+    document = unfinished(reason, "--budget 37")
+    (line,) = shared_reasons(run_text(document, FOLDER, color=False, details=False))
+    names = line.partition(":")[0].split(", ")
+    assert names[:4] == ["l1-miss-rate", "l2-miss-rate", "l3-miss-rate", "branch-miss-rate"]
+    assert {"ipc", "no-leak"}.isdisjoint(names)  # for other reasons
+    three = [verdict for verdict in document.verdicts if verdict.target in names[:3]]
+    text = run_text(replace(document, verdicts=tuple(three)), FOLDER, color=False, details=False)
+    assert not shared_reasons(text)
+    assert line_of("l2-miss-rate", text.split("\n")).endswith("no time left: --budget 37")
 
 
 def test_what_a_simulation_never_has_is_not_promised_for_a_larger_budget() -> None:
@@ -188,7 +207,7 @@ def test_a_pass_that_failed_is_no_question_for_the_doctor_either() -> None:
     failed = unfinished(Fact.message("the workload was killed by SIGKILL"), "")
     text = run_text(failed, FOLDER, color=False, details=False)
     assert "profkit doctor" not in text.split("\n\n")[0]
-    assert "its pass was skipped" in line_of("l1-miss-rate", text.split("\n"))
+    assert "; ".join(shared_reasons(text)).endswith("its pass was skipped")
 
 
 @pytest.mark.parametrize("code", ["no-python-program", "nothing-to-explain", "no-kernel-missed"])

@@ -45,7 +45,9 @@ from profkit.reporting.views.run_text import (
 
 _MAX_VERDICTS = 300  # on single functions or kernels, in a document
 _KERNEL = 18  # characters of a kernel's name beside a verdict
-_MAX_OPEN = 3  # targets without a value that have a row each on a page, above its pictures
+_MAX_OPEN = (
+    3  # targets without a value that have a row each: for one reason; on a page, above its pictures, for any
+)
 
 
 def targets_section(document: RunDocument, *, verdicts: bool = False) -> Section | None:
@@ -66,8 +68,9 @@ def targets_section(document: RunDocument, *, verdicts: bool = False) -> Section
 def _targets_table(document: RunDocument) -> Section | None:
     """Return a row for each target on the run or its regions: value, threshold, and outcome with its reason.
 
-    Rows keep the order of the targets, so that each number is at the same place in every run. On a GPU the number
-    is that of a single kernel: of those that decide the verdict, the one that takes most time.
+    Rows keep the order of the targets, so that each number is at the same place in every run; many without a value for
+    one reason are one line below. On a GPU the number is that of a single kernel: of those that decide the verdict, the
+    one that takes most time.
     """
     whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
     if not whole:
@@ -89,6 +92,7 @@ def _targets_table(document: RunDocument) -> Section | None:
     rows: list[tuple[Text, ...]] = []
     open_: dict[str, list[Verdict]] = {}  # the targets without a value, by why that is
     known: list[tuple[Text, ...]] = []
+    reasons: list[str | None] = []  # of each row, where it has no value
     numbers = explained_targets(document)
     for verdict, of in zip(whole, shown, strict=True):
         elsewhere = of is not None and main is not None and of.scope != main.scope
@@ -100,17 +104,25 @@ def _targets_table(document: RunDocument) -> Section | None:
         rows.append((name, value or "not known", _threshold(verdict), outcome))
         if source.value is None and verdict.verdict in ("unknown", "not-applicable"):
             open_.setdefault(outcome.text, []).append(verdict)
+            reasons.append(outcome.text)
         else:
             known.append(rows[-1])
-    table = DataTable(columns, tuple(rows))
-    blocks: tuple[Block, ...] = (table,)
+            reasons.append(None)
+    many = {reason: alike for reason, alike in open_.items() if len(alike) > _MAX_OPEN}
+    shown_rows = tuple(row for row, reason in zip(rows, reasons, strict=True) if reason not in many)
+    blocks: tuple[Block, ...] = (DataTable(columns, shown_rows),) if shown_rows else ()
+    if many:
+        blocks = (*blocks, *map(Paragraph, _open_targets(many, several=several)))
     if len(rows) - len(known) > _MAX_OPEN:
         short = (DataTable(columns, tuple(known)),) if known else ()
-        blocks = (NotOnPage((table,)), PageOnly((*short, _open_targets(open_, several=several))))
+        blocks = (
+            NotOnPage(blocks),
+            PageOnly((*short, ItemList(tuple(_open_targets(open_, several=several))))),
+        )
     return Section("Targets", blocks, _whose(main, document) or _of_place(whole, document), anchor="targets")
 
 
-def _open_targets(why: Mapping[str, Sequence[Verdict]], *, several: bool) -> ItemList:
+def _open_targets(why: Mapping[str, Sequence[Verdict]], *, several: bool) -> list[Text]:
     """Return a line for each reason with the targets of which no value is known for it."""
     lines: list[Text] = []
     for reason, verdicts in why.items():
@@ -118,7 +130,7 @@ def _open_targets(why: Mapping[str, Sequence[Verdict]], *, several: bool) -> Ite
         names = [_name(verdict, several=several)[1:] for verdict in verdicts]
         mark = Span(f"{sign.sign} ", Style.STRONG, sign)
         lines.append(joined_text(mark, *between(", ", names), ": ", Span(reason, status=sign)))
-    return ItemList(tuple(lines))
+    return lines
 
 
 def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict | None:
