@@ -33,6 +33,9 @@ AGAIN = (
 WRITING = 0.1  # of the time, in lines that print
 MIN_WRITES, MAX_WRITE_BYTES = 5_000, 512.0  # calls, and bytes of each, that count as many short writes
 MIN_ALGEBRA_SHARE = 0.3  # of the processor time in its libraries
+# Of all cores, that other programs used during the normal runs: beside so many, threads that wait for each other lose
+# whenever one of them has no core, and fewer are faster for that reason alone.
+CROWDED = 0.25
 ONE_THREAD = 1.3  # working threads on average: below, only one works most of the time
 PLANNING = 2e-4  # idle seconds for each kernel that a line launches: a launch itself takes some 10 us
 FEW_ARGUMENTS = 0.5  # different arguments, as a share of the calls that were sampled
@@ -101,6 +104,8 @@ def _threads(document: RunDocument) -> Iterator[Experiment]:
         return
     spinning = share_of_waiting_threads(document)
     if spinning >= LIKELY:
+        if _cores_of_others(document) >= CROWDED * cores:
+            return
         for count in sorted({1, cores // 2} - {0, cores}):
             because = Fact.of("trial-threads-wait", share=spinning, count=count)
             yield Experiment("threads", because, spinning, dict.fromkeys(THREAD_VARIABLES, str(count)))
@@ -112,6 +117,13 @@ def _threads(document: RunDocument) -> Iterator[Experiment]:
     if alone and limited and share >= MIN_ALGEBRA_SHARE:
         because = Fact.of("trial-one-thread", share=share)
         yield Experiment("threads", because, share / 2, dict.fromkeys(THREAD_VARIABLES, str(cores)))
+
+
+def _cores_of_others(document: RunDocument) -> float:
+    """Return how many cores other programs used during the normal runs, as far as it is known."""
+    seconds = sum(disturbance.seconds for disturbance in document.disturbances)
+    others = sum(disturbance.others or 0.0 for disturbance in document.disturbances)
+    return others / seconds if seconds > 0 else 0.0
 
 
 def _allocator(document: RunDocument) -> Iterator[Experiment]:

@@ -12,6 +12,7 @@ from profkit.core.types import (
     CodeLine,
     CodeSpot,
     Construct,
+    Disturbance,
     GpuLine,
     GpuTrace,
     Hotspot,
@@ -58,6 +59,15 @@ def test_threads_that_wait_for_each_other_are_tried_with_one_and_half_of_them() 
     found = experiments(sampled("libraries", {"libgomp.so.1": 0.08, "libtorch_cpu.so": 0.9}))
     assert [one.settings["OMP_NUM_THREADS"] for one in found] == ["1", "4"]
     assert names(sampled("libraries", {"libgomp.so.1": 0.03})) == []
+
+
+@pytest.mark.parametrize(("others", "tried"), [(0.4, True), (2.2, False)])
+def test_fewer_threads_are_not_tried_beside_programs_that_use_the_cores(others: float, tried: bool) -> None:
+    """On two cores with two other programs one thread was faster by a third, and two are without them."""
+    document = sampled("libraries", {"libgomp.so.1": 0.3, "libtorch_cpu.so": 0.7})
+    document = replace(document, machine=replace(documents.machine(), cores=2))
+    crowd = (Disturbance(2.0, 1.9, 0.0, others, 0.1),)
+    assert names(replace(document, disturbances=crowd)) == (["threads"] if tried else [])
 
 
 def test_allocation_is_tried_by_what_samples_say_of_its_functions() -> None:
