@@ -12,7 +12,7 @@ from tests.answers.trial import marked_lines, truth_set, try_program
 from tests.conftest import ROOT
 
 JUDGE = ROOT / "profkit" / "analysis" / "judge"
-WORDS = re.compile(r'^ +"([a-z]+(?:-[a-z]+)*)",$', re.MULTILINE)
+WORDS = re.compile(r'(?:^ +|say\(spot, )"([a-z]+(?:-[a-z]+)*)",', re.MULTILINE)
 KNOWN = {rule.name for rule in RULES} | {
     word for path in JUDGE.rglob("*.py") for word in WORDS.findall(path.read_text())
 }

@@ -41,6 +41,7 @@ ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one c
 COPIED = 1000  # elements that are copied to add one
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
+_OF_NUMPY = "_multiarray_umath"  # the library in which NumPy compares, chooses and computes
 _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque", "collections.OrderedDict")
 _TREES = ("xml.", "lxml.", "bs4.")
 # A pattern that only trims: one class of characters at the end of the text, or at its beginning and its end.
@@ -337,6 +338,10 @@ def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
     """Return a table whose rows are all compared again for each group that a loop takes from it."""
     for construct in spot.code.find("mask") if spot.code is not None else ():
         held = spot.variables.get(construct.name)
+        seen = held is not None
+        # What an object holds is not looked at; NumPy's own library has the time where that is an array.
+        if not seen and "." in construct.name and spot.under is not None:
+            held = Variable("numpy.ndarray", None) if _OF_NUMPY in (spot.under.library or "") else None
         looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
         if (
             held is None
@@ -348,7 +353,8 @@ def mask_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
             spot,
             "mask-for-each",
             f"All rows of {construct.name} are compared again for each {construct.how}",
-            f"{construct.name} is a {held.type}, and a loop selects its rows by comparing all of them each time"
+            (f"{construct.name} is a {held.type}" if seen else "the time is in NumPy's own library")
+            + ", and a loop selects its rows by comparing all of them each time"
             + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
             change=words(f"mask-for-each{'.pandas' if held.type.startswith('pandas.') else ''}", "host"),
         )
