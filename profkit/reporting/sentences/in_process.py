@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.core.formatting import format_quantity
 from profkit.reporting.sentences.formats import count_of, percent
-from profkit.reporting.sentences.table import SentenceTable
+from profkit.reporting.sentences.table import SentenceTable, before_said
 
 SENTENCES = SentenceTable(
     {
@@ -54,11 +54,18 @@ SENTENCES = SentenceTable(
         ),
     }
 )
-
-
-@SENTENCES.add("sampling-failed")
-def sampling_failed(said: str) -> str:
-    return f"some samples of the stacks failed: {said}"
+SENTENCES.add_each(
+    before_said,
+    {
+        "sampling-failed": "some samples of the stacks failed",
+        "perf-does-not-listen": "perf does not read its control fifo",
+        "perf-left": "perf closed its control fifo",
+        "no-executable-memory": "no executable memory for client requests",
+        "driver-not-loaded": "NVIDIA's driver library cannot be loaded",
+        "cuda-not-initialised": "CUDA cannot be initialised",
+        "record-passed-over": "skipped",
+    },
+)
 
 
 @SENTENCES.add("torn-lines")
@@ -142,19 +149,9 @@ def allocated_outside_python(name: str) -> str:
     return f"{name} are allocated outside Python, where tracemalloc does not see them"
 
 
-@SENTENCES.add("perf-does-not-listen")
-def perf_does_not_listen(said: str) -> str:
-    return f"perf does not read its control fifo: {said}"
-
-
 @SENTENCES.add("perf-does-not-answer")
 def perf_does_not_answer(seconds: float) -> str:
     return f"perf did not answer within {seconds:.0f} s"
-
-
-@SENTENCES.add("perf-left")
-def perf_left(said: str) -> str:
-    return f"perf closed its control fifo: {said}"
 
 
 @SENTENCES.add("no-request-code")
@@ -162,24 +159,9 @@ def no_request_code(name: str) -> str:
     return f"no client request code for {name}"
 
 
-@SENTENCES.add("no-executable-memory")
-def no_executable_memory(said: str) -> str:
-    return f"no executable memory for client requests: {said}"
-
-
-@SENTENCES.add("driver-not-loaded")
-def driver_not_loaded(said: str) -> str:
-    return f"NVIDIA's driver library cannot be loaded: {said}"
-
-
 @SENTENCES.add("driver-refused")
 def driver_refused(name: str, said: str) -> str:
     return f"{name}: {said}"
-
-
-@SENTENCES.add("cuda-not-initialised")
-def cuda_not_initialised(said: str) -> str:
-    return f"CUDA cannot be initialised: {said}"
 
 
 @SENTENCES.add("switch-not-usable")
@@ -200,8 +182,3 @@ def many_regions(count: float, name: str) -> str:
 @SENTENCES.add("regions-together")
 def regions_together(names: str) -> str:
     return f"the workload marks several regions ({names}): they are counted together, in one process"
-
-
-@SENTENCES.add("record-passed-over")
-def record_passed_over(said: str) -> str:
-    return f"skipped: {said}"

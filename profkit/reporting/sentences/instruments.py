@@ -5,7 +5,7 @@ from __future__ import annotations
 from profkit.analysis.metrics.catalogue import title_of
 from profkit.core.formatting import format_quantity
 from profkit.reporting.sentences.formats import count_of, share_text
-from profkit.reporting.sentences.table import Parts, SentenceTable
+from profkit.reporting.sentences.table import Parts, SentenceTable, before_part
 
 SENTENCES = SentenceTable(
     {
@@ -44,6 +44,14 @@ SENTENCES = SentenceTable(
         "no-process-time": "the time of the process on the GPU is not known",
         "unknown-iterations": "without a marked region it is not known how many iterations were traced",
     }
+)
+SENTENCES.add_each(
+    before_part,
+    {
+        "no-clock": "the clock of the trace is not known",
+        "by-signposts": "the region is taken from its signposts",
+        "not-the-region": "the whole trace is analysed, not only the region",
+    },
 )
 
 
@@ -139,27 +147,12 @@ def it_has_no_table(table: str) -> str:
     return f"it has no table {table}"
 
 
-@SENTENCES.add("no-clock")
-def no_clock(parts: Parts) -> str:
-    return f"the clock of the trace is not known: {parts.first}"
-
-
 @SENTENCES.add("later-entries")
 def later_entries(count: float, kept: float) -> str:
     return (
         f"{count_of(count, 'later entry of the region is', 'later entries of the region are')} not in "
         f"it: the times of {kept:g} were kept"
     )
-
-
-@SENTENCES.add("by-signposts")
-def by_signposts(parts: Parts) -> str:
-    return f"the region is taken from its signposts: {parts.first}"
-
-
-@SENTENCES.add("not-the-region")
-def not_the_region(parts: Parts) -> str:
-    return f"the whole trace is analysed, not only the region: {parts.first}"
 
 
 @SENTENCES.add("entries-outside")

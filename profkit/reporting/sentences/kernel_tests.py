@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.core.formatting import format_percent, format_quantity
 from profkit.reporting.sentences.formats import count_of, count_text, percent, whole_percent
-from profkit.reporting.sentences.table import Parts, SentenceTable
+from profkit.reporting.sentences.table import Parts, SentenceTable, before_part, before_said
 
 SENTENCES = SentenceTable(
     {
@@ -40,6 +40,34 @@ SENTENCES = SentenceTable(
         "nothing-ran": "it ran nothing on the GPU",
     }
 )
+SENTENCES.add_each(
+    before_said,
+    {
+        "no-cuda-driver": "the CUDA driver cannot be loaded",
+        "other-draw": "torch's database draws other arguments now",
+    },
+)
+
+SENTENCES.add_each(
+    before_part,
+    {
+        "wrong-in-second-call": (
+            "correct in the first call, but wrong in a second one with other values in other memory"
+        ),
+        "wrong-in-timed-call": "a timed call was wrong, but the same call was correct when repeated",
+        "not-judged": "profkit could not judge it",
+        "wrong-answer": "its process gave a wrong answer",
+        "judge-ended": "the judge ended while the kernel was tested",
+        "reference-ended": (
+            "cannot be decided, because PyTorch's own kernel, or the code that makes its arguments, failed"
+        ),
+        "out-of-memory": "out of memory",
+        "inputs-fail": "its inputs",
+        "not-timed": "not timed",
+        "no-truth": "compared with PyTorch's own result",
+        "unknown-launches": "it is not known which kernels it launches",
+    },
+)
 
 
 # ---------------------------------------------------------------- why an implementation of a sweep cannot be had
@@ -53,11 +81,6 @@ def takes_dtypes(names: str, dtype: str) -> str:
 @SENTENCES.add("not-nvrtc")
 def not_nvrtc(name: str, said: str) -> str:
     return f"{name} cannot be used as NVRTC: {said}"
-
-
-@SENTENCES.add("no-cuda-driver")
-def no_cuda_driver(said: str) -> str:
-    return f"the CUDA driver cannot be loaded: {said}"
 
 
 @SENTENCES.add("not-implemented")
@@ -183,19 +206,6 @@ def wrong_when_timed(what: str, parts: Parts) -> str:
     return f"wrong after it was timed, with other numbers in {what}: {parts.first}"
 
 
-@SENTENCES.add("wrong-in-second-call")
-def wrong_in_second_call(parts: Parts) -> str:
-    return (
-        "correct in the first call, but wrong in a second one with other values in other memory: "
-        f"{parts.first}"
-    )
-
-
-@SENTENCES.add("wrong-in-timed-call")
-def wrong_in_timed_call(parts: Parts) -> str:
-    return f"a timed call was wrong, but the same call was correct when repeated: {parts.first}"
-
-
 @SENTENCES.add("worked-early")
 def worked_early(early: float, checks: float) -> str:
     return f"the GPU worked before it was called, in {early:g} of {count_of(checks, 'case')}"
@@ -265,11 +275,6 @@ def other_arguments(name: str, said: str) -> str:
     return f"{name} gives this test other arguments now: {said}"
 
 
-@SENTENCES.add("other-draw")
-def other_draw(said: str) -> str:
-    return f"torch's database draws other arguments now: {said}"
-
-
 @SENTENCES.add("not-portable")
 def not_portable(type: str) -> str:
     return f"an argument of type {type} cannot be given to another process"
@@ -283,44 +288,6 @@ def not_strided(layout: str) -> str:
 @SENTENCES.add("fails-itself")
 def fails_itself(name: str, parts: Parts) -> str:
     return f"{name} itself: {parts.first}"
-
-
-@SENTENCES.add("not-judged")
-def not_judged(parts: Parts) -> str:
-    return f"profkit could not judge it: {parts.first}"
-
-
-@SENTENCES.add("wrong-answer")
-def wrong_answer(parts: Parts) -> str:
-    return f"its process gave a wrong answer: {parts.first}"
-
-
-@SENTENCES.add("judge-ended")
-def judge_ended(parts: Parts) -> str:
-    return f"the judge ended while the kernel was tested: {parts.first}"
-
-
-@SENTENCES.add("reference-ended")
-def reference_ended(parts: Parts) -> str:
-    return (
-        "cannot be decided, because PyTorch's own kernel, or the code that makes its arguments, "
-        f"failed: {parts.first}"
-    )
-
-
-@SENTENCES.add("out-of-memory")
-def out_of_memory(parts: Parts) -> str:
-    return f"out of memory: {parts.first}"
-
-
-@SENTENCES.add("inputs-fail")
-def inputs_fail(parts: Parts) -> str:
-    return f"its inputs: {parts.first}"
-
-
-@SENTENCES.add("not-timed")
-def not_timed(parts: Parts) -> str:
-    return f"not timed: {parts.first}"
 
 
 @SENTENCES.add("new-memory-each-time")
@@ -366,11 +333,6 @@ def slow_launches(launch: float, seconds: float) -> str:
     )
 
 
-@SENTENCES.add("no-truth")
-def no_truth(parts: Parts) -> str:
-    return f"compared with PyTorch's own result: {parts.first}"
-
-
 @SENTENCES.add("fails-in-float64")
 def fails_in_float64(said: str) -> str:
     return f"it fails in float64 ({said})"
@@ -397,11 +359,6 @@ def decoy(share: float, parts: Parts) -> str:
 @SENTENCES.add("mixed-kernels")
 def mixed_kernels(share: float, parts: Parts) -> str:
     return f"{whole_percent(share)} of its GPU time is in its own kernels; {', '.join(parts)}"
-
-
-@SENTENCES.add("unknown-launches")
-def unknown_launches(parts: Parts) -> str:
-    return f"it is not known which kernels it launches: {parts.first}"
 
 
 @SENTENCES.add("kernels-without-test")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.reporting.sentences.formats import count_of, percent
-from profkit.reporting.sentences.table import Parts, SentenceTable
+from profkit.reporting.sentences.table import Parts, SentenceTable, before_said
 
 SMALLEST_REST = 0.5  # seconds: less is shown as 0 s
 NOT_RECORDED = -1.0
@@ -52,6 +52,13 @@ SENTENCES = SentenceTable(
         "cut-off": "ended before it was finished",
     }
 )
+SENTENCES.add_each(
+    before_said,
+    {
+        "result-lost": "the program wrote no result of this pass",
+        "not-written": "its result could not be written",
+    },
+)
 
 
 @SENTENCES.add("no-python-program")
@@ -90,16 +97,6 @@ def mostly_imports(seconds: float, factor: float) -> str:
 @SENTENCES.add("some-runs")
 def some_runs(parts: Parts, names: str, usable: float, runs: float) -> str:
     return f"{parts.first} (in {names}; the counts of {usable:.0f} of {runs:.0f} runs are kept)"
-
-
-@SENTENCES.add("result-lost")
-def result_lost(said: str) -> str:
-    return f"the program wrote no result of this pass: {said}"
-
-
-@SENTENCES.add("not-written")
-def not_written(said: str) -> str:
-    return f"its result could not be written: {said}"
 
 
 @SENTENCES.add("over-budget")

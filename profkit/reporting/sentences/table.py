@@ -45,6 +45,11 @@ class SentenceTable(Mapping[str, str | Sentence]):
 
         return register
 
+    def add_each(self, sentence_of: Callable[[str], Sentence], texts: Mapping[str, str]) -> None:
+        """Add the sentences of codes that differ in a text alone; `sentence_of` makes the function of a text."""
+        for code, text in texts.items():
+            self._add(code, sentence_of(text))
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._sentences)
 
@@ -197,6 +202,42 @@ class Risen(str):
         """Return the titles of the metrics in the names `risen...`."""
         names = sorted(fact.names.items())
         return cls(joined([title(metric) for risen, metric in names if risen.startswith("risen")]))
+
+
+def before_part(text: str) -> Sentence:
+    """Return the sentence of a text that the fact's first part explains: `more warps would not help: PART`."""
+
+    def sentence(parts: Parts) -> str:
+        return f"{text}: {parts.first}"
+
+    return sentence
+
+
+def before_said(text: str) -> Sentence:
+    """Return the sentence of a text that ends in what a program said: `perf does not listen: SAID`."""
+
+    def sentence(said: str) -> str:
+        return f"{text}: {said}"
+
+    return sentence
+
+
+def at_value(text: str) -> Sentence:
+    """Return the sentence of a text with the fact's value in the place of `{}`."""
+
+    def sentence(value: Quantity) -> str:
+        return text.format(value)
+
+    return sentence
+
+
+def of_judged_value(text: str) -> Sentence:
+    """Return the sentence of a text with the judged value in the place of `{}`, and how it was measured."""
+
+    def sentence(value: JudgedValue) -> str:
+        return f"{text.format(value)}{value.how}"
+
+    return sentence
 
 
 @cache
