@@ -52,6 +52,7 @@ ConstructKind = Literal[
     "overlaps",  # `name` has no effect, and calls itself for the arguments `how`, which lead to the same ones
     "one-of-sorted",  # a sort of the function's own array `name`, of which the element `how` alone is used
     "collected",  # Rust: the Vec `name` is collected, and then gone through once
+    "copied-to-grow",  # the container `name` begins as a copy of `how` in a loop, and gets an element more
     "key-made",  # a text is made in line `how` to be looked up in `name`
     "grows-by-one",  # all elements move to make room for one more; `name` is their number
     "by-value",  # calls the function `name`, which takes `how` by value: `Quote quote`

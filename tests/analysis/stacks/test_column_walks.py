@@ -29,6 +29,14 @@ SUMS = """for x in 0..width {{
 }}
 """
 
+SMOOTH = """for (int col = 1; col < W - 1; col++) {{
+    for (int row = 1; row < H - 1; row++) {{
+        size_t at = (size_t)row * W + col;{again}
+        sum += src[{index}];  // here
+    }}
+}}
+"""
+
 
 def walks(text: str) -> list[tuple[str, str]]:
     lines = text.splitlines()
@@ -48,6 +56,9 @@ def walks(text: str) -> list[tuple[str, str]]:
         (SUMS.format(index="image[y * width + x]"), [("image", "x y")]),
         (SUMS.format(index="image[x * height + y]"), []),
         (SUMS.format(index="image[order[y] + x]"), []),  # whatever order holds
+        (SMOOTH.format(again="", index="at - W"), [("src", "col row")]),
+        (SMOOTH.format(again="", index="other"), []),
+        (SMOOTH.format(again="\n        at = order[at];", index="at"), []),  # it is given something else
         ("for (int y = 0; y < n; y++)\n    s += a[y * w + x];  // here\n", []),  # one column alone
     ],
 )

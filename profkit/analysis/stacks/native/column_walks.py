@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from profkit.core.types import Construct
 
@@ -11,6 +11,8 @@ MAX_ABOVE = 40  # lines, to the head of the outermost loop
 _COMMENT = re.compile(r"//.*|/\*.*?\*/")
 _HEAD = re.compile(r"\s*(?:\}\s*)?for\s*(?:\(\s*(?:[\w:<>]+\s+)*(?P<c>\w+)\s*=|(?P<rust>\w+)\s+in\b)")
 _NAME = re.compile(r"\b\w+\b")
+# A name that is given a value where it is declared, in C, C++ and Rust.
+_GIVEN = re.compile(r"\s*(?:(?:const|let)\s+)*(?:[\w:<>]+\s+)?(\w+)\s*(?::\s*\w+\s*)?=(?!=)\s*([^;]+);\s*$")
 _INDEXED = re.compile(r"([A-Za-z_]\w*)\s*\[")
 
 
@@ -24,7 +26,8 @@ def column_walks_at(lines: Sequence[str], number: int) -> Iterator[Construct]:
     loops = _loops_around(lines, number - 1)
     if len(loops) < 2:
         return
-    arrays = list(_indices(_COMMENT.sub("", lines[number - 1])))
+    named = _named_indices(lines, number - 1, loops[-1])
+    arrays = list(_indices(_COMMENT.sub("", lines[number - 1]), named))
     for name, rows, elements in arrays:
         order = [loop for loop in loops if loop in rows | elements]
         inner = [loop for loop in order[1:] if loop in rows]
@@ -67,14 +70,35 @@ def _indentation(line: str) -> int:
     return len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
 
 
-def _indices(line: str) -> Iterator[tuple[str, set[str], set[str]]]:
-    """Yield each array of a line, with the names that move its index by rows, and those that move it by elements."""
+def _named_indices(lines: Sequence[str], at: int, inner: str) -> dict[str, str]:
+    """Return what names are given in the body of the inner loop around a line: `size_t at = row * W + col;`.
+
+    A name that is given something twice there is left out.
+    """
+    found: dict[str, str] = {}
+    twice: set[str] = set()
+    for line in reversed(lines[max(0, at - MAX_ABOVE) : at]):
+        given = _GIVEN.match(_COMMENT.sub("", line))
+        if given is not None:
+            twice |= {given[1]} & set(found)
+            found[given[1]] = given[2]
+        head = _HEAD.match(line)
+        if head is not None and inner in (head["c"], head["rust"]):
+            break
+    return {name: text for name, text in found.items() if name not in twice}
+
+
+def _indices(line: str, named: Mapping[str, str]) -> Iterator[tuple[str, set[str], set[str]]]:
+    """Yield each array of a line, with the names that move its index by rows, and those that move it by elements.
+
+    `named`: what a name in an index stands for.
+    """
     for match in _INDEXED.finditer(line):
         inside, end = _bracketed(line, match.end())
         if line[end : end + 1] == "[":  # rows[y][x]
             yield match[1], set(_NAME.findall(inside)), set(_NAME.findall(_bracketed(line, end + 1)[0]))
             continue
-        terms = _terms(inside)
+        terms = [part for term in _terms(inside) for part in _terms(named.get(term.strip(), term))]
         rows = {name for term in terms if "*" in term for name in _NAME.findall(term)}
         yield match[1], rows, {name for term in terms if "*" not in term for name in _NAME.findall(term)}
 

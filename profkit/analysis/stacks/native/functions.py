@@ -121,6 +121,7 @@ def function_constructs(lines: Sequence[str], number: int) -> Iterator[Construct
     yield from _keys_made(lines, number - 1, function)
     yield from _grown_by_one(lines, number - 1, function)
     yield from _by_value(lines, number - 1, function)
+    yield from _copied_to_grow(lines, number - 1, function)
 
 
 # Anything that a function may leave behind, or may have kept from an earlier call.
@@ -352,3 +353,40 @@ def _by_value(lines: Sequence[str], at: int, function: FunctionText) -> Iterator
             if re.fullmatch(r"(?:const\s+)?(?:struct\s+)?[\w:]+(?:<.*>)?\s+\w+", declared):
                 yield Construct("by-value", name, declared.removeprefix("const "))
                 break
+
+
+# A container that begins as a copy of another one, and what adds one element to it.
+_COPY = re.compile(
+    r"\blet\s+mut\s+(?P<rust>\w+)\s*(?::[^=]*)?=\s*(?P<of>[\w.&*]+?)\.(?:clone|to_vec|to_owned)\(\)\s*;"
+    r"|(?:\bauto|>|\bstring|\bPath)\s+(?P<cpp>\w+)\s*(?:=\s*|\(|\{)(?P<from>[A-Za-z_][\w.>-]*)\s*[)}]?\s*;"
+)
+_ADDS = (
+    r"\b{name}\s*\.\s*(?:push(?:_back|_front)?|emplace_back|extend)\("  # no text, which has a way of its own
+)
+_NEAR = 6  # lines from the copy to what adds to it
+
+
+def _copied_to_grow(lines: Sequence[str], at: int, function: FunctionText) -> Iterator[Construct]:
+    """Yield a container that a loop copies whole in order to add an element, at the line of either."""
+    for first in range(max(function.first, at - _NEAR), at + 1):
+        copy = _COPY.search(without_noise(lines[first]))
+        if copy is None or not _is_in_loop(lines, first, function):
+            continue
+        name = copy["rust"] or copy["cpp"]
+        adds = re.compile(_ADDS.format(name=re.escape(name)))
+        last = min(function.last, first + _NEAR)
+        added = next((n for n in range(first + 1, last + 1) if adds.search(without_noise(lines[n]))), None)
+        if added is not None and first <= at <= added:
+            yield Construct("copied-to-grow", name, copy["of"] or copy["from"])
+            return
+
+
+def _is_in_loop(lines: Sequence[str], at: int, function: FunctionText) -> bool:
+    depth = len(lines[at]) - len(lines[at].lstrip())
+    return any(
+        _LOOP_HEAD.match(line) and len(line) - len(line.lstrip()) < depth
+        for line in lines[function.first : at]
+    )
+
+
+_LOOP_HEAD = re.compile(r"\s*(?:\}\s*)?(?:for|while|loop)\b")

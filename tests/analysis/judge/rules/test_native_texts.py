@@ -12,6 +12,7 @@ import pytest
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.rules import host_native
 from profkit.analysis.judge.rules.host_native import known_callee, simulated_part
+from profkit.analysis.stacks.native.code import native_constructs
 from profkit.core.types import (
     RUN,
     Beneath,
@@ -269,3 +270,39 @@ def test_a_loop_of_single_numbers_is_told_where_it_is_most_of_the_work(
         gain = found["scalar-arithmetic"].gain
         assert gain is not None
         assert round(gain.at_most, 2) == 0.6  # four numbers at a time in place of one
+
+
+@pytest.mark.parametrize(("copying", "said"), [(0.99, True), (0.1, False)])
+def test_a_copy_that_is_made_to_grow_is_one_finding_at_both_lines(copying: float, said: bool) -> None:
+    """Of a search through a graph in Rust: it was told to reserve, for a vector that moves once."""
+    construct = Construct("copied-to-grow", "path", "state.path")
+    grown = CodeLine("alloc::raw_vec::RawVec::grow_one", None, None, copying)
+    cloned = CodeLine("alloc::vec::Vec::clone", None, None, 1.0)
+    document = run(spot(58, 0.45, construct, below=(grown,)), spot(57, 0.33, construct, below=(cloned,)))
+    found = [one for one in find_insights(document) if one.rule in ("copies", "costly-function")]
+    assert [(one.title, one.where.line) for one in found] == [
+        ("path is made as a copy of state.path each time, to add to it", 58)
+    ] * said
+    if said:
+        assert found[0].gain is not None
+        assert found[0].gain.at_most == pytest.approx(0.78)
+
+
+@pytest.mark.parametrize(
+    ("copy", "adds", "said"),
+    [
+        ("let mut path = state.path.clone();", "path.push(next);", True),
+        ("std::vector<int> path(state.path);", "path.push_back(next);", True),
+        ("let mut path = Vec::new();", "path.push(next);", False),
+        ("let mut path = state.path.clone();", "other.push(next);", False),
+        ("let mut key = prefix.clone();", "key.push_str(next);", False),
+    ],
+)
+@pytest.mark.parametrize("loops", [True, False])
+def test_a_container_that_a_loop_copies_and_adds_to_is_known_by_its_text(
+    copy: str, adds: str, said: bool, loops: bool
+) -> None:
+    head = "for next in edges {" if loops else "if next {"
+    lines = ["fn explore() {", f"    {head}", f"        {copy}", f"        {adds}", "    }", "}"]
+    kinds = [one.kind for number in (3, 4) for one in native_constructs(lines, number)]
+    assert kinds.count("copied-to-grow") == 2 * (said and loops)

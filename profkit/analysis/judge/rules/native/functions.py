@@ -120,8 +120,8 @@ def unlined_functions() -> tuple[NativeFunctions, ...]:
 def costly_native(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return the row of the table whose functions take most of a place's time, told once for all places of it."""
     found = costly_row(spot)
-    if found is None:
-        return None
+    if found is None or (spot.code is not None and spot.code.find("copied-to-grow")):
+        return None  # which another rule says of the copy and of what is added to it together
     row, most = found
     alike = [
         (hot_spot, row.share_of(hot_spot))

@@ -224,9 +224,10 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
         for other in document.hot_spots
         if other.where.file == where.file and _constructs(other, "column-walk")
     }
-    loads, misses = (_counted_at(rows, own, event) for event in ("Dr", "D1mr"))
-    all_loads, all_misses = (_counted_at(rows, walks, event) for event in ("Dr", "D1mr"))
-    total = sum(row.counters.get("D1mr", 0.0) for row in lines.hotspots)
+    accesses, missing = ("Dr", "Dw"), ("D1mr", "D1mw")
+    loads, misses = (_counted_at(rows, own, events) for events in (accesses, missing))
+    all_loads, all_misses = (_counted_at(rows, walks, events) for events in (accesses, missing))
+    total = sum(row.counters.get(event, 0.0) for row in lines.hotspots for event in missing)
     # Beside the column, a line reads other operands and the pointers of rows.
     least = COLUMN_MISSES if _is_beyond(document) else EACH_MISSES / 2
     seconds = sum(other.seconds for other in alike)
@@ -235,27 +236,33 @@ def column_walk(document: RunDocument, spot: CodeSpot) -> Insight | None:
     if all_misses < MOST_MISSES * total or misses / loads < ALIKE * all_misses / all_loads:
         return None
     numbers = [line for line in own if line is not None]
+    outer, inner, *turned = walk.how.split()
     nest = [
         other
         for other in document.hot_spots
         if (other.where.file, other.where.function) == (where.file, where.function)
-        and min(numbers) <= (other.where.line or 0) <= max(numbers)
+        and (min(numbers) <= (other.where.line or 0) <= max(numbers) or _is_head(other, inner))
     ]
-    outer, inner, *turned = walk.how.split()
     return say_together(
         nest or [spot],
         "strided-access",
         TURNED if turned else COLUMNS,
         f"the loop over {inner} moves {walk.name}'s index by a row, the outer one over {outer} by one element; "
-        f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there were simulated "
-        f"to miss the first cache{', most of them the second one too' if _is_beyond(document) else ''}",
+        f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads and stores there were "
+        f"simulated to miss the first cache{', most of them the second one too' if _is_beyond(document) else ''}",
         sum(other.share for other in nest) or spot.share,
         words(f"strided-access.{'turned' if turned else 'columns'}", "host"),
     )
 
 
-def _counted_at(rows: Sequence[Hotspot], lines: Collection[int | None], event: str) -> float:
-    return sum(row.counters.get(event, 0.0) for row in rows if row.line in lines)
+def _is_head(spot: CodeSpot, variable: str) -> bool:
+    """Return whether a line begins the loop of a variable: where its loads are waited for, samples are there, too."""
+    text = spot.code.text if spot.code is not None else ""
+    return re.match(rf"\s*for\b[^;]*\b{re.escape(variable)}\b", text) is not None
+
+
+def _counted_at(rows: Sequence[Hotspot], lines: Collection[int | None], events: Sequence[str]) -> float:
+    return sum(row.counters.get(event, 0.0) for row in rows for event in events if row.line in lines)
 
 
 def _is_beyond(document: RunDocument) -> bool:

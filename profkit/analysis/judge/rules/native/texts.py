@@ -180,6 +180,34 @@ def collected_once(document: RunDocument, spot: CodeSpot) -> Insight | None:
     )
 
 
+_COPIES = re.compile(
+    r".*(?:clone|to_vec|grow_one|grow_amortized|_M_realloc\w*|uninitialized_copy\w*|vector|_M_append)"
+)
+
+
+def copied_to_grow(document: RunDocument, spot: CodeSpot) -> Insight | None:
+    """Return a container that a loop copies whole in order to add one element, where the copying takes the time."""
+    found = _found(document, spot, "copied-to-grow")
+    if found is None:
+        return None
+    construct, alike = found
+    if (
+        max((below.value for below in spot.below if _COPIES.fullmatch(below.function)), default=0.0)
+        < MIN_COPYING
+    ):
+        return None
+    return say_together(
+        alike,
+        "copies",
+        f"{construct.name} is made as a copy of {construct.how} each time, to add to it",
+        "all that it holds is copied, moved again when it grows, and freed",
+        change=words("copies.to-grow", "host"),
+    )
+
+
+MIN_COPYING = 0.3  # of the time of the larger line
+
+
 def walked_list(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return a loop over a linked list whose nodes were simulated to come from beyond the first two caches."""
     found = _found(document, spot, "next-node")
@@ -411,6 +439,7 @@ PATTERNS: tuple[Find, ...] = (
     all_pairs,
     sorted_by_hand,
     collected_once,
+    copied_to_grow,
     walked_list,
     long_probes,
     made_keys,
