@@ -607,6 +607,32 @@ def test_no_more_threads_wait_for_a_lock_than_do_while_any_line_of_its_block_hol
     assert "2.0 threads wait in line 7 meanwhile" in held.evidence
 
 
+@pytest.mark.parametrize(
+    ("name", "waited", "rule"),
+    [("self.lock", 6.0, "lock-held"), ("", 6.0, "hot-spot"), ("self.lock", 0.5, "hot-spot")],
+)
+def test_a_lock_is_held_also_by_the_line_that_calls_what_takes_the_time(
+    name: str, waited: float, rule: str
+) -> None:
+    calling = LineCode("page = self.fetch(name)", None, (Construct("within", name, "7"),))
+    fetching = line(
+        3,
+        0.0,
+        other_wall=1.0,
+        own=0.0,
+        other_waits={"sleep": 1.0},
+        callers=(CodeLine("get", "/app/work.py", 8, 1.0),),
+        caller_code=calling,
+    )
+    waiting = line(7, 0.0, other_wall=waited, own=0.0, other_waits={"lock": waited})
+    joining = line(20, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
+    insight = first(run(joining, fetching, waiting))
+    assert insight.rule == rule
+    if rule == "lock-held":
+        assert (insight.where.function, insight.where.line) == ("get", 8)
+        assert "6.0 threads wait in line 7 meanwhile" in insight.evidence
+
+
 def test_a_rank_that_others_wait_for_is_named() -> None:
     slow = line(5, 0.0, other_wall=2.0, other_cpu=0.9, ranks={"0": 0.85, "1": 0.05}, processes=2)
     waits = line(
@@ -781,6 +807,26 @@ def test_a_cache_that_is_never_asked_again_is_useless_and_one_that_is_says_nothi
 
     assert first(run(cached(0))).rule == "useless-cache"
     assert first(run(cached(500))).rule == "hot-spot"
+
+
+@pytest.mark.parametrize(
+    ("looks", "different", "kept", "rule"),
+    [
+        (243, 173, 128, "useless-cache"),  # 420 different arguments, as far as the samples tell
+        (243, 240, 128, "hot-spot"),  # all may be different
+        (243, 173, 0, "hot-spot"),  # it is not full
+        (40, 20, 128, "useless-cache"),
+    ],
+)
+def test_a_full_cache_is_too_small_where_its_misses_have_the_same_arguments_again(
+    looks: int, different: int, kept: int, rule: str
+) -> None:
+    counts = {"hits": 17_880, "misses": 18_000, "full": kept}
+    held = {f"[cache {name}]": Variable("int", count) for name, count in counts.items()}
+    found = first(run(line(3, 0.9, variables=held, looks=looks, arguments=different)))
+    assert found.rule == rule
+    if rule == "useless-cache":
+        assert "too small: it drops results that are needed again" in found.title
 
 
 @pytest.mark.parametrize(

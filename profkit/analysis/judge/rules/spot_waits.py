@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from profkit.analysis.function_names import function_name, place_name
 from profkit.analysis.hot_spots.rows import sampled_runs
@@ -22,7 +23,7 @@ from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.host import is_disturbed
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import CodeSpot, Insight, LineSamples, Place, RunDocument, SampledTime
+from profkit.core.types import CodeSpot, Construct, Insight, LineSamples, Place, RunDocument, SampledTime
 
 OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
@@ -163,10 +164,10 @@ def process_per_item(document: RunDocument, spot: CodeSpot) -> Insight | None:
 
 def lock_held(document: RunDocument, spot: CodeSpot) -> Insight | None:
     """Return what is done while a lock is held for which other threads wait."""
-    if spot.code is None or not spot.code.find("within"):
+    within, spot = _lock_around(spot)
+    if within is None:
         return None
     sampled = next((samples for samples in document.sampled if not samples.native), None)
-    within = spot.code.find("within")[-1]
     waiting = [
         line
         for line in (sampled.lines if sampled is not None else ())
@@ -180,7 +181,13 @@ def lock_held(document: RunDocument, spot: CodeSpot) -> Insight | None:
     held = sum(
         line.main_wall + line.other_wall
         for line in sampled.lines
-        if line.file == spot.where.file and line.code is not None and within in line.code.find("within")
+        if any(
+            code is not None and file == spot.where.file and within in code.find("within")
+            for code, file in (
+                (line.code, line.file),
+                (line.caller_code, line.callers[0].file if line.callers else None),
+            )
+        )
     )
     return say(
         spot,
@@ -190,6 +197,26 @@ def lock_held(document: RunDocument, spot: CodeSpot) -> Insight | None:
         change=f"do this outside of the block of line {within.how}, and hold the lock only to read or store the "
         "result; or give each thread data of its own",
     )
+
+
+def _lock_around(spot: CodeSpot) -> tuple[Construct | None, CodeSpot]:
+    """Return the `with` block around a place, or around the line that calls its function, and the place in that block.
+
+    Of a caller, the block is one of something with a name, as a lock is: `with open(path)` holds nothing.
+    """
+    own = spot.code.find("within") if spot.code is not None else ()
+    if own:
+        return own[-1], spot
+    outer = [
+        each
+        for each in (spot.caller_code.find("within") if spot.caller_code is not None else ())
+        if each.name
+    ]
+    if not outer or not spot.callers:
+        return None, spot
+    caller = spot.callers[0]
+    where = Place(function=caller.function, file=caller.file, line=caller.line)
+    return outer[-1], replace(spot, where=where, code=spot.caller_code)
 
 
 def interpreter_lock(document: RunDocument, spot: CodeSpot) -> Insight | None:

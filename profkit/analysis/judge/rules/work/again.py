@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rules.counted import counted_function, last_name, profile_of, with_slashes
-from profkit.analysis.judge.rules.spot_values import LONG, is_often
+from profkit.analysis.judge.rules.spot_values import A_SAMPLE, LONG, is_often
 from profkit.analysis.judge.rules.spots import (
+    LOOKS,
     MIN_CALLS,
     SEVERAL,
     Find,
@@ -110,23 +111,44 @@ def useless_cache(document: RunDocument, spot: CodeSpot) -> Insight | None:  # n
     hits, misses, full = (spot.variables.get(f"[cache {name}]") for name in ("hits", "misses", "full"))
     hit_count, missed = (variable.length or 0 if variable is not None else 0 for variable in (hits, misses))
     keeps = (full.length or 0) if full is not None else 0
-    small = keeps > 0 and missed >= TURNED_OVER * keeps and hit_count <= SMALL * missed
-    if missed < MIN_CALLS or (hit_count > USELESS * missed and not small):
+    few = keeps > 0 and missed >= TURNED_OVER * keeps and hit_count <= SMALL * missed
+    dropped = keeps > 0 and missed >= TURNED_OVER * max(keeps, _different(spot, missed))
+    if missed < MIN_CALLS or (hit_count > USELESS * missed and not few and not dropped):
         return None
     cached = place_name(spot.where).partition(".<locals>")[0]
-    title = (
-        f"The cache of {cached} never has the requested result"
-        if hit_count == 0
-        else f"The cache of {cached} hardly ever helps"
-    )
+    again = spot.looks - (spot.arguments or 0)
+    if hit_count == 0:
+        title = f"The cache of {cached} never has the requested result"
+    elif few or not dropped:
+        title = f"The cache of {cached} hardly ever helps"
+    else:
+        title = f"The cache of {cached} is too small: it drops results that are needed again"
     return say(
         spot,
         "useless-cache",
         title,
         f"it was asked {count_text(hit_count + missed)} times and had the result only {count_text(hit_count)} times"
-        + (f"; it keeps {count_text(keeps)} results, and is full" if small else ""),
-        change=words(f"useless-cache{'.full' if small else ''}", "host"),
+        + (f"; it keeps {count_text(keeps)} results, and is full" if few or dropped else "")
+        + (
+            f"; {again} of {count_text(spot.looks)} looks at misses saw arguments that had been there"
+            if dropped
+            else ""
+        ),
+        spot.share * (1 - _different(spot, missed) / missed) if dropped else None,
+        change=words(f"useless-cache{'.full' if few or dropped else ''}", "host"),
     )
+
+
+def _different(spot: CodeSpot, missed: int) -> float:
+    """Return with how many different arguments a cached function ran, estimated from the samples of its arguments.
+
+    Of n arguments, two samples are the same in one of n cases: so many pairs of samples, divided by those seen again.
+    Each sample has to be of another call. Infinite where too few were the same.
+    """
+    again = spot.looks - (spot.arguments or 0)
+    if spot.arguments is None or again < LOOKS or spot.seconds > A_SAMPLE * missed:
+        return float("inf")
+    return spot.looks**2 / (2 * again)
 
 
 def restarted_workers(document: RunDocument, spot: CodeSpot) -> Insight | None:
