@@ -6,7 +6,6 @@ import ast
 import math
 import re
 from collections.abc import Iterator
-from typing import get_type_hints
 
 import pytest
 
@@ -15,7 +14,15 @@ from profkit.reporting.facts import fact_text
 from profkit.reporting.sentences import formats
 from profkit.reporting.sentences.brief import REASONS
 from profkit.reporting.sentences.catalogue import SENTENCES
-from profkit.reporting.sentences.table import Parts, SentenceTable, values_of
+from profkit.reporting.sentences.table import (
+    Parts,
+    SentenceTable,
+    TextWithNames,
+    at_value,
+    before_part,
+    of_judged_value,
+    values_of,
+)
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "profkit"
@@ -26,9 +33,7 @@ def test_each_parameter_of_a_sentence_is_something_that_a_fact_has(table: Senten
     functions = {code: function for code in table if callable(function := table[code])}
     assert functions
     for code, function in functions.items():
-        hints = get_type_hints(function)
-        assert hints.pop("return") is str, code
-        for name, kind in hints.items():
+        for name, kind, _ in values_of(function):
             assert kind in (float, str, Parts) or hasattr(kind, "of_fact"), f"{code}: {name}"
 
 
@@ -88,6 +93,14 @@ def test_a_code_has_one_sentence() -> None:
         table.add("no-row")(lambda: "no row")
 
 
+def test_a_text_with_names_has_nothing_but_names_in_braces() -> None:
+    texts = [sentence.text for sentence in SENTENCES.values() if isinstance(sentence, TextWithNames)]
+    assert len(texts) > 50
+    for text in texts:
+        assert re.search(r"\{[a-z]+\}", text), text
+        assert not re.search(r"[{}]", re.sub(r"\{[a-z]+\}", "", text)), text
+
+
 # Sentences of limits, sizes and totals, which are never one, and of the ids of processes.
 MANY = {
     "file-too-long", "first-operations", "first-ranges", "in-launches", "kernels-of-first-call", "largest-counted",
@@ -117,6 +130,10 @@ def test_one_thing_is_written_in_the_singular() -> None:
 def one_table() -> SentenceTable:
     """A table of a sentence of each kind."""
     table = SentenceTable({"quiet": "the machine was quiet"})
+    table.add_each(TextWithNames, {"named": "{name} is on {place}, not {name}2"})
+    table.add_each(before_part, {"hidden": "they are hidden"})
+    table.add_each(at_value, {"low": "it is at {} of the peak"})
+    table.add_each(of_judged_value, {"missed": "{} missed"})
 
     @table.add("few")
     def few(count: float, name: str, more: float = 0) -> str:
@@ -146,6 +163,14 @@ def say(fact: Fact) -> str:
         (Fact("few", {"count": None}, {"name": "f"}), "few"),  # type: ignore[dict-item]
         (Fact.of("few", count=math.inf, name="f"), "few"),
         (Fact("loud"), "loud"),
+        (Fact.of("named", name="{place}", place="cpu"), "{place} is on cpu, not {place}2"),
+        (Fact.of("named", name="f"), "named"),
+        (Fact.of("named", name="f", place=1), "named"),
+        (Fact.of("hidden", Fact("a")), "they are hidden: a"),
+        (Fact.of("hidden"), "they are hidden: not known"),
+        (Fact.of("low", value=12.3, unit="%"), "it is at 12.3 % of the peak"),
+        (Fact.of("low", value="{}"), "low"),
+        (Fact.of("missed", value=12.3, unit="%", quality="simulated"), "12.3 % missed (simulated)"),
         (Fact.of("skipped"), "not known / not known"),
         (Fact.of("skipped", Fact("a"), Fact("b")), "a / b: a: b; b"),
     ],

@@ -14,7 +14,7 @@ from profkit.reporting.sentences.formats import (
     signed_percent,
     smallest_change,
 )
-from profkit.reporting.sentences.table import Movement, Parts, Quantity, SentenceTable, Subject
+from profkit.reporting.sentences.table import Movement, Parts, Quantity, SentenceTable, Subject, TextWithNames
 
 SENTENCES = SentenceTable(
     {
@@ -50,6 +50,28 @@ SENTENCES = SentenceTable(
         ),
         "search-interrupted": "Interrupted during the search for the reason; the times above are complete.",
     }
+)
+SENTENCES.add_each(
+    TextWithNames,
+    {
+        # why an outcome is what it is
+        "kernels-open": (
+            "Cannot decide: the difference of the {what}s is no larger than between two traces of the same "
+            "program."
+        ),
+        "kernels-same": "No change: every {what} takes the same time.",
+        "refused": "They must not be compared: {runs}.",
+        # what would decide it
+        "accept": "--metric {metric} accepts the improvement",
+        # notes of a comparison
+        "interrupted": "The {side} was interrupted: what was measured before is compared.",
+        "dirty": "The {side} had uncommitted changes.",
+        "other-devices": "Speed-ups are not compared: {before} against {after}; --force compares them.",
+        "not-in-both": "not in both versions, so not compared: {names}",
+        "counts-failed": "Instructions were not counted: {message} under {tool}.",
+        "calls-told": "The numbers of calls already show the reason, so {passes} were skipped.",
+        "no-time-left": "No time was left for {passes}: a larger --budget leaves more, up to 60 s.",
+    },
 )
 
 
@@ -101,27 +123,9 @@ def kernels_replaced(count: float, what: str) -> str:
     return f"{count_of(count, what)} appeared or vanished."
 
 
-@SENTENCES.add("kernels-open")
-def kernels_open(what: str) -> str:
-    return (
-        f"Cannot decide: the difference of the {what}s is no larger than between two traces of the "
-        "same program."
-    )
-
-
-@SENTENCES.add("kernels-same")
-def kernels_same(what: str) -> str:
-    return f"No change: every {what} takes the same time."
-
-
 @SENTENCES.add("nothing-differs")
 def nothing_differs(files: float) -> str:
     return f"No change: {count_of(files, 'file')} of the repository loaded or read, all the same in both."
-
-
-@SENTENCES.add("refused")
-def refused(runs: str) -> str:
-    return f"They must not be compared: {runs}."
 
 
 @SENTENCES.add("nothing-in-common")
@@ -218,11 +222,6 @@ def settled_by_instructions(share: float, tool: str) -> str:
 # ---------------------------------------------------------------- what would decide it
 
 
-@SENTENCES.add("accept")
-def accept(metric: str) -> str:
-    return f"--metric {metric} accepts the improvement"
-
-
 @SENTENCES.add("budget")
 def budget(seconds: float) -> str:
     return f"--budget {seconds:.0f}"
@@ -241,26 +240,6 @@ def smaller_floor(floor: float) -> str:
 # ---------------------------------------------------------------- notes of a comparison
 
 
-@SENTENCES.add("interrupted")
-def interrupted(side: str) -> str:
-    return f"The {side} was interrupted: what was measured before is compared."
-
-
-@SENTENCES.add("dirty")
-def dirty(side: str) -> str:
-    return f"The {side} had uncommitted changes."
-
-
-@SENTENCES.add("other-devices")
-def other_devices(before: str, after: str) -> str:
-    return f"Speed-ups are not compared: {before} against {after}; --force compares them."
-
-
-@SENTENCES.add("not-in-both")
-def not_in_both(names: str) -> str:
-    return f"not in both versions, so not compared: {names}"
-
-
 @SENTENCES.add("counts-too-long")
 def counts_too_long(seconds: float, tool: str) -> str:
     return (
@@ -272,21 +251,6 @@ def counts_too_long(seconds: float, tool: str) -> str:
 @SENTENCES.add("counts-scatter")
 def counts_scatter(apart: float, tool: str) -> str:
     return f"The instruction counts cannot decide: those of equal runs differ by {percent(apart)} ({tool})."
-
-
-@SENTENCES.add("counts-failed")
-def counts_failed(message: str, tool: str) -> str:
-    return f"Instructions were not counted: {message} under {tool}."
-
-
-@SENTENCES.add("calls-told")
-def calls_told(passes: str) -> str:
-    return f"The numbers of calls already show the reason, so {passes} were skipped."
-
-
-@SENTENCES.add("no-time-left")
-def no_time_left(passes: str) -> str:
-    return f"No time was left for {passes}: a larger --budget leaves more, up to 60 s."
 
 
 @SENTENCES.add("failed-profiled")

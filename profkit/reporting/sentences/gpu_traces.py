@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.core.formatting import format_quantity
 from profkit.reporting.sentences.formats import after_colon, count_of, times_text
-from profkit.reporting.sentences.table import Parts, SentenceTable
+from profkit.reporting.sentences.table import Parts, SentenceTable, TextWithNames
 
 SENTENCES = SentenceTable(
     {
@@ -42,6 +42,20 @@ SENTENCES = SentenceTable(
         "torch-profiles": "the program uses a profiler of torch, which allows no other",
         "cuda-of-another-thread": "CUDA was initialised in another thread than the main one",
     }
+)
+SENTENCES.add_each(
+    TextWithNames,
+    {
+        "trace-of-no-kernel": (
+            "the trace contains no kernel: the device was not traced, or did no work (fix: {fix})"
+        ),
+        "trace-of-another-device": (
+            "this is the trace of {device}: its times are shown, but counters from ncu and advice about "
+            "CUDA apply to NVIDIA GPUs only"
+        ),
+        "torch-profiler-not-usable": "torch's profiler cannot be used: {name}",
+        "no-launchers": "which operation launched a kernel: {said}",
+    },
 )
 
 
@@ -124,11 +138,6 @@ def operators_cut(count: float) -> str:
     return f"the table of operators uses only the first {count:.0f} calls and allocations of the trace"
 
 
-@SENTENCES.add("trace-of-no-kernel")
-def trace_of_no_kernel(fix: str) -> str:
-    return f"the trace contains no kernel: the device was not traced, or did no work (fix: {fix})"
-
-
 @SENTENCES.add("no-kernel-has-a-time")
 def no_kernel_has_a_time(count: float) -> str:
     return (
@@ -148,14 +157,6 @@ def kernels_overrun(count: float) -> str:
     return (
         f"{count_of(count, 'kernel ends', 'kernels end')} after the next one of the same stream "
         "begins, which is impossible: each is counted until the next one begins"
-    )
-
-
-@SENTENCES.add("trace-of-another-device")
-def trace_of_another_device(device: str) -> str:
-    return (
-        f"this is the trace of {device}: its times are shown, but counters from ncu and advice about "
-        "CUDA apply to NVIDIA GPUs only"
     )
 
 
@@ -233,13 +234,3 @@ def launchers_of_a_part(parts: Parts) -> str:
 @SENTENCES.add("raised-there")
 def raised_there(said: str) -> str:
     return said
-
-
-@SENTENCES.add("torch-profiler-not-usable")
-def torch_profiler_not_usable(name: str) -> str:
-    return f"torch's profiler cannot be used: {name}"
-
-
-@SENTENCES.add("no-launchers")
-def no_launchers(said: str) -> str:
-    return f"which operation launched a kernel: {said}"

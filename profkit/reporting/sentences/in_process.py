@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.core.formatting import format_quantity
 from profkit.reporting.sentences.formats import count_of, percent
-from profkit.reporting.sentences.table import SentenceTable, before_said
+from profkit.reporting.sentences.table import SentenceTable, TextWithNames
 
 SENTENCES = SentenceTable(
     {
@@ -55,15 +55,37 @@ SENTENCES = SentenceTable(
     }
 )
 SENTENCES.add_each(
-    before_said,
+    TextWithNames,
     {
-        "sampling-failed": "some samples of the stacks failed",
-        "perf-does-not-listen": "perf does not read its control fifo",
-        "perf-left": "perf closed its control fifo",
-        "no-executable-memory": "no executable memory for client requests",
-        "driver-not-loaded": "NVIDIA's driver library cannot be loaded",
-        "cuda-not-initialised": "CUDA cannot be initialised",
-        "record-passed-over": "skipped",
+        "split-not-known": (
+            "{line} releases the interpreter's lock (GIL) again and again, and samples are taken when that "
+            "happens: some of its share may belong to the lines around it. To measure them, put "
+            "`time.perf_counter` around these lines"
+        ),
+        "sampled-already": (
+            "not sampled: {name} is already being sampled in this process. Use only one of them"
+        ),
+        "lines-too-often": (
+            "lines of {name} were not counted: they run so often that counting would slow the program down "
+            "too much"
+        ),
+        "allocated-outside-python": (
+            "{name} are allocated outside Python, where tracemalloc does not see them"
+        ),
+        "no-request-code": "no client request code for {name}",
+        "driver-refused": "{name}: {said}",
+        "switch-not-usable": "the {name} switch cannot be used: {said}",
+        "switch-failed": "{name} failed: {said}",
+        "regions-together": (
+            "the workload marks several regions ({names}): they are counted together, in one process"
+        ),
+        "sampling-failed": "some samples of the stacks failed: {said}",
+        "perf-does-not-listen": "perf does not read its control fifo: {said}",
+        "perf-left": "perf closed its control fifo: {said}",
+        "no-executable-memory": "no executable memory for client requests: {said}",
+        "driver-not-loaded": "NVIDIA's driver library cannot be loaded: {said}",
+        "cuda-not-initialised": "CUDA cannot be initialised: {said}",
+        "record-passed-over": "skipped: {said}",
     },
 )
 
@@ -71,15 +93,6 @@ SENTENCES.add_each(
 @SENTENCES.add("torn-lines")
 def torn_lines(count: float) -> str:
     return f"skipped {count_of(count, 'line')} of the sampled stacks that could not be read"
-
-
-@SENTENCES.add("split-not-known")
-def split_not_known(line: str) -> str:
-    return (
-        f"{line} releases the interpreter's lock (GIL) again and again, and samples are taken when "
-        "that happens: some of its share may belong to the lines around it. To measure them, put "
-        "`time.perf_counter` around these lines"
-    )
 
 
 @SENTENCES.add("turns-not-told-apart")
@@ -96,11 +109,6 @@ def rough_shares(count: float, points: str) -> str:
         f"the shares of lines come from {count_of(count, 'sample')} of the main thread: a share of a "
         f"third is exact to ±{points} percentage points. A longer run gives more samples"
     )
-
-
-@SENTENCES.add("sampled-already")
-def sampled_already(name: str) -> str:
-    return f"not sampled: {name} is already being sampled in this process. Use only one of them"
 
 
 @SENTENCES.add("short-recording")
@@ -136,49 +144,11 @@ def threads_mixed(count: float) -> str:
     return f"{threads}: calls of all threads are mixed in this profile (Python 3.12 and later)"
 
 
-@SENTENCES.add("lines-too-often")
-def lines_too_often(name: str) -> str:
-    return (
-        f"lines of {name} were not counted: they run so often that counting would slow the program "
-        "down too much"
-    )
-
-
-@SENTENCES.add("allocated-outside-python")
-def allocated_outside_python(name: str) -> str:
-    return f"{name} are allocated outside Python, where tracemalloc does not see them"
-
-
 @SENTENCES.add("perf-does-not-answer")
 def perf_does_not_answer(seconds: float) -> str:
     return f"perf did not answer within {seconds:.0f} s"
 
 
-@SENTENCES.add("no-request-code")
-def no_request_code(name: str) -> str:
-    return f"no client request code for {name}"
-
-
-@SENTENCES.add("driver-refused")
-def driver_refused(name: str, said: str) -> str:
-    return f"{name}: {said}"
-
-
-@SENTENCES.add("switch-not-usable")
-def switch_not_usable(name: str, said: str) -> str:
-    return f"the {name} switch cannot be used: {said}"
-
-
-@SENTENCES.add("switch-failed")
-def switch_failed(name: str, said: str) -> str:
-    return f"{name} failed: {said}"
-
-
 @SENTENCES.add("many-regions")
 def many_regions(count: float, name: str) -> str:
     return f"more than {count:g} names of regions; the rest is counted as {name!r}"
-
-
-@SENTENCES.add("regions-together")
-def regions_together(names: str) -> str:
-    return f"the workload marks several regions ({names}): they are counted together, in one process"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from profkit.analysis.metrics.catalogue import title_of
 from profkit.core.formatting import format_quantity
 from profkit.reporting.sentences.formats import count_of, share_text
-from profkit.reporting.sentences.table import Parts, SentenceTable, before_part
+from profkit.reporting.sentences.table import Parts, SentenceTable, TextWithNames, before_part
 
 SENTENCES = SentenceTable(
     {
@@ -53,19 +53,38 @@ SENTENCES.add_each(
         "not-the-region": "the whole trace is analysed, not only the region",
     },
 )
+SENTENCES.add_each(
+    TextWithNames,
+    {
+        # recordings
+        "unknown-chip": "{name} is not in profkit's table of Apple's chips",
+        "chip-of-unknown-cores": (
+            "{name} is sold with {kinds} GPU cores, and the recording does not say how many this one has"
+        ),
+        "no-sample-of": "no sample of {name}",
+        "no-sample-in-region": "no sample of {name} in the marked region",
+        "no-gpu-states": "without {table} the GPU counts as active while any process had work on it",
+        "no-row": "it has no row in {table}",
+        "it-has-no-table": "it has no table {table}",
+        "launched-without-gpu": "{name} was started, but ran nothing on the GPU",
+        "busiest-process": "the recording names no process: {name}, the busiest on the GPU, is taken",
+        "recording-ended": (
+            "{name}: the time limit ended the recording and the workload: the trace lacks everything after "
+            "that"
+        ),
+        # Metal
+        "no-counter-set": "it was recorded with Counter Set: {setting}",
+        "no-rows": "{table} has no rows",
+        "not-exported": "{table} was not exported",
+        "no-table": "the recording has no table {table}",
+        "work": "{kind} {name}",
+        "other-unit": "{counter} is counted in {unit} here",
+        "unknown-work": "{counter} covers a time for which it is not known how long the GPU worked",
+    },
+)
 
 
 # ---------------------------------------------------------------- recordings
-
-
-@SENTENCES.add("unknown-chip")
-def unknown_chip(name: str) -> str:
-    return f"{name} is not in profkit's table of Apple's chips"
-
-
-@SENTENCES.add("chip-of-unknown-cores")
-def chip_of_unknown_cores(name: str, kinds: str) -> str:
-    return f"{name} is sold with {kinds} GPU cores, and the recording does not say how many this one has"
 
 
 @SENTENCES.add("chip-of-other-cores")
@@ -76,16 +95,6 @@ def chip_of_other_cores(name: str, kinds: str, cores: float) -> str:
 @SENTENCES.add("other-processes")
 def other_processes(count: float) -> str:
     return f"not counted: {count_of(count, 'sample')} of other processes"
-
-
-@SENTENCES.add("no-sample-of")
-def no_sample_of(name: str) -> str:
-    return f"no sample of {name}"
-
-
-@SENTENCES.add("no-sample-in-region")
-def no_sample_in_region(name: str) -> str:
-    return f"no sample of {name} in the marked region"
 
 
 @SENTENCES.add("waiting-threads")
@@ -112,11 +121,6 @@ def whole_recording(seconds: float, window: float, name: str) -> str:
     )
 
 
-@SENTENCES.add("no-gpu-states")
-def no_gpu_states(table: str) -> str:
-    return f"without {table} the GPU counts as active while any process had work on it"
-
-
 @SENTENCES.add("rows-without-values")
 def rows_without_values(count: float) -> str:
     return f"left out: {count_of(count, 'row')} without a time, a value or an id"
@@ -135,16 +139,6 @@ def odd_timebase(table: str, value: str) -> str:
 @SENTENCES.add("several-clocks")
 def several_clocks(table: str, count: float) -> str:
     return f"the clock restarts in {table}: {count_of(count, 'row differs', 'rows differ')}"
-
-
-@SENTENCES.add("no-row")
-def no_row(table: str) -> str:
-    return f"it has no row in {table}"
-
-
-@SENTENCES.add("it-has-no-table")
-def it_has_no_table(table: str) -> str:
-    return f"it has no table {table}"
 
 
 @SENTENCES.add("later-entries")
@@ -169,59 +163,12 @@ def all_entries_outside(count: float, of: float) -> str:
     return f"{entries} {lie} outside of the trace, or across its ends: it is of another recording, or of another clock"
 
 
-@SENTENCES.add("launched-without-gpu")
-def launched_without_gpu(name: str) -> str:
-    return f"{name} was started, but ran nothing on the GPU"
-
-
-@SENTENCES.add("busiest-process")
-def busiest_process(name: str) -> str:
-    return f"the recording names no process: {name}, the busiest on the GPU, is taken"
-
-
-@SENTENCES.add("recording-ended")
-def recording_ended(name: str) -> str:
-    return (
-        f"{name}: the time limit ended the recording and the workload: the trace lacks everything after that"
-    )
-
-
 # ---------------------------------------------------------------- Metal
-
-
-@SENTENCES.add("no-counter-set")
-def no_counter_set(setting: str) -> str:
-    return f"it was recorded with Counter Set: {setting}"
-
-
-@SENTENCES.add("no-rows")
-def no_rows(table: str) -> str:
-    return f"{table} has no rows"
-
-
-@SENTENCES.add("not-exported")
-def not_exported(table: str) -> str:
-    return f"{table} was not exported"
-
-
-@SENTENCES.add("no-table")
-def no_table(table: str) -> str:
-    return f"the recording has no table {table}"
 
 
 @SENTENCES.add("guessed-process")
 def guessed_process(parts: Parts) -> str:
     return f"{parts.first}; the table of contents (toc.xml) tells which one was profiled"
-
-
-@SENTENCES.add("work")
-def kind_of_work(kind: str, name: str) -> str:
-    return f"{kind} {name}"
-
-
-@SENTENCES.add("other-unit")
-def other_unit(counter: str, unit: str) -> str:
-    return f"{counter} is counted in {unit} here"
 
 
 @SENTENCES.add("of-counter")
@@ -237,11 +184,6 @@ def no_such_counter(metric: str) -> str:
 @SENTENCES.add("zero-in-samples")
 def zero_in_samples(counter: str, samples: float) -> str:
     return f"{counter} does not work here: it is 0 in all {samples:.0f} samples"
-
-
-@SENTENCES.add("unknown-work")
-def unknown_work(counter: str) -> str:
-    return f"{counter} covers a time for which it is not known how long the GPU worked"
 
 
 @SENTENCES.add("diluted-samples")

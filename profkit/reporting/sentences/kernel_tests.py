@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.core.formatting import format_percent, format_quantity
 from profkit.reporting.sentences.formats import count_of, count_text, percent, whole_percent
-from profkit.reporting.sentences.table import Parts, SentenceTable, before_part, before_said
+from profkit.reporting.sentences.table import Parts, SentenceTable, TextWithNames, before_part
 
 SENTENCES = SentenceTable(
     {
@@ -41,14 +41,6 @@ SENTENCES = SentenceTable(
     }
 )
 SENTENCES.add_each(
-    before_said,
-    {
-        "no-cuda-driver": "the CUDA driver cannot be loaded",
-        "other-draw": "torch's database draws other arguments now",
-    },
-)
-
-SENTENCES.add_each(
     before_part,
     {
         "wrong-in-second-call": (
@@ -68,24 +60,41 @@ SENTENCES.add_each(
         "unknown-launches": "it is not known which kernels it launches",
     },
 )
+SENTENCES.add_each(
+    TextWithNames,
+    {
+        # why an implementation of a sweep cannot be had
+        "takes-dtypes": "its kernels take {names}, not {dtype}",
+        "not-nvrtc": "{name} cannot be used as NVRTC: {said}",
+        "not-implemented": "{name} does not implement {operation}",
+        # tests and cases: why there is no result
+        "other-shape": "{name} has the shape {got} instead of {right}",
+        "other-dtype": "{name} is {got} instead of {right}",
+        "other-device": "{name} is on {got} instead of {right}",
+        "other-stride": "{name} has strides {got}; PyTorch has {right}",
+        "other-value": "it returns {got} instead of {right}",
+        "no-tensor": "it returns a {type} instead of a plain tensor",
+        "other-layout": "it returns a tensor of layout {got} instead of a strided one",
+        "tensor-given": "it returns a tensor, but PyTorch returns a {right}",
+        "unknown-range": "the range of `{name}` is not known",
+        "nothing-to-point-at": "`{name}` has nothing to point at",
+        "no-kernel-in-torch": "torch {version} has no {device} kernel of it",
+        "no-dtype-in-torch": "torch {version} has no dtype {dtype}",
+        "other-arguments": "{name} gives this test other arguments now: {said}",
+        "not-portable": "an argument of type {type} cannot be given to another process",
+        "not-strided": "a tensor of layout {layout} or a quantised one cannot be given to another process",
+        "slowed-down": "the GPU was slowed down while it was timed: {names}",
+        "fails-in-float64": "it fails in float64 ({said})",
+        "kernels-without-test": "no test of the suite {suite} calls the kernels of {names}{more}",
+        "like-no-operation": "{name} is not the name of an operation of PyTorch{near}",
+        "of-flag-gems": "the kernels are those of FlagGems {version}",
+        "no-cuda-driver": "the CUDA driver cannot be loaded: {said}",
+        "other-draw": "torch's database draws other arguments now: {said}",
+    },
+)
 
 
 # ---------------------------------------------------------------- why an implementation of a sweep cannot be had
-
-
-@SENTENCES.add("takes-dtypes")
-def takes_dtypes(names: str, dtype: str) -> str:
-    return f"its kernels take {names}, not {dtype}"
-
-
-@SENTENCES.add("not-nvrtc")
-def not_nvrtc(name: str, said: str) -> str:
-    return f"{name} cannot be used as NVRTC: {said}"
-
-
-@SENTENCES.add("not-implemented")
-def not_implemented(name: str, operation: str) -> str:
-    return f"{name} does not implement {operation}"
 
 
 @SENTENCES.add("work-elsewhere")
@@ -134,46 +143,6 @@ def leans(name: str, lean: float, allowed: float) -> str:
 @SENTENCES.add("other-count")
 def other_count(got: float, right: float) -> str:
     return f"it returns {count_of(got, 'result')} instead of {right:g}"
-
-
-@SENTENCES.add("other-shape")
-def other_shape(name: str, got: str, right: str) -> str:
-    return f"{name} has the shape {got} instead of {right}"
-
-
-@SENTENCES.add("other-dtype")
-def other_dtype(name: str, got: str, right: str) -> str:
-    return f"{name} is {got} instead of {right}"
-
-
-@SENTENCES.add("other-device")
-def other_device(name: str, got: str, right: str) -> str:
-    return f"{name} is on {got} instead of {right}"
-
-
-@SENTENCES.add("other-stride")
-def other_stride(name: str, got: str, right: str) -> str:
-    return f"{name} has strides {got}; PyTorch has {right}"
-
-
-@SENTENCES.add("other-value")
-def other_value(got: str, right: str) -> str:
-    return f"it returns {got} instead of {right}"
-
-
-@SENTENCES.add("no-tensor")
-def no_tensor(type: str) -> str:
-    return f"it returns a {type} instead of a plain tensor"
-
-
-@SENTENCES.add("other-layout")
-def other_layout(got: str) -> str:
-    return f"it returns a tensor of layout {got} instead of a strided one"
-
-
-@SENTENCES.add("tensor-given")
-def tensor_given(right: str) -> str:
-    return f"it returns a tensor, but PyTorch returns a {right}"
 
 
 @SENTENCES.add("lazy-output")
@@ -229,26 +198,6 @@ def too_fast_on_gpu(rate: float, cores: float, limit: float) -> str:
     )
 
 
-@SENTENCES.add("unknown-range")
-def unknown_range(name: str) -> str:
-    return f"the range of `{name}` is not known"
-
-
-@SENTENCES.add("nothing-to-point-at")
-def nothing_to_point_at(name: str) -> str:
-    return f"`{name}` has nothing to point at"
-
-
-@SENTENCES.add("no-kernel-in-torch")
-def no_kernel_in_torch(version: str, device: str) -> str:
-    return f"torch {version} has no {device} kernel of it"
-
-
-@SENTENCES.add("no-dtype-in-torch")
-def no_dtype_in_torch(version: str, dtype: str) -> str:
-    return f"torch {version} has no dtype {dtype}"
-
-
 @SENTENCES.add("more-arguments")
 def more_arguments(got: float, version: str, most: float) -> str:
     return f"{count_of(got, 'argument')}, but torch {version} takes at most {most:g}"
@@ -270,21 +219,6 @@ def no_shared_room(needed: float, room: float) -> str:
     )
 
 
-@SENTENCES.add("other-arguments")
-def other_arguments(name: str, said: str) -> str:
-    return f"{name} gives this test other arguments now: {said}"
-
-
-@SENTENCES.add("not-portable")
-def not_portable(type: str) -> str:
-    return f"an argument of type {type} cannot be given to another process"
-
-
-@SENTENCES.add("not-strided")
-def not_strided(layout: str) -> str:
-    return f"a tensor of layout {layout} or a quantised one cannot be given to another process"
-
-
 @SENTENCES.add("fails-itself")
 def fails_itself(name: str, parts: Parts) -> str:
     return f"{name} itself: {parts.first}"
@@ -293,11 +227,6 @@ def fails_itself(name: str, parts: Parts) -> str:
 @SENTENCES.add("new-memory-each-time")
 def new_memory_each_time(verified: float) -> str:
     return f"{verified:g} of its calls could be verified, because its results lie in new memory each time"
-
-
-@SENTENCES.add("slowed-down")
-def slowed_down(names: str) -> str:
-    return f"the GPU was slowed down while it was timed: {names}"
 
 
 @SENTENCES.add("beyond-peaks")
@@ -333,11 +262,6 @@ def slow_launches(launch: float, seconds: float) -> str:
     )
 
 
-@SENTENCES.add("fails-in-float64")
-def fails_in_float64(said: str) -> str:
-    return f"it fails in float64 ({said})"
-
-
 @SENTENCES.add("share-of")
 def share_of(name: str, share: float) -> str:
     return f"{name} {whole_percent(share)}"
@@ -359,21 +283,6 @@ def decoy(share: float, parts: Parts) -> str:
 @SENTENCES.add("mixed-kernels")
 def mixed_kernels(share: float, parts: Parts) -> str:
     return f"{whole_percent(share)} of its GPU time is in its own kernels; {', '.join(parts)}"
-
-
-@SENTENCES.add("kernels-without-test")
-def kernels_without_test(suite: str, names: str, more: str) -> str:
-    return f"no test of the suite {suite} calls the kernels of {names}{more}"
-
-
-@SENTENCES.add("like-no-operation")
-def like_no_operation(name: str, near: str) -> str:
-    return f"{name} is not the name of an operation of PyTorch{near}"
-
-
-@SENTENCES.add("of-flag-gems")
-def of_flag_gems(version: str) -> str:
-    return f"the kernels are those of FlagGems {version}"
 
 
 @SENTENCES.add("limited-by")

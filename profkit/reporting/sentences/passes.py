@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.reporting.sentences.formats import count_of, percent
-from profkit.reporting.sentences.table import Parts, SentenceTable, before_said
+from profkit.reporting.sentences.table import Parts, SentenceTable, TextWithNames
 
 SMALLEST_REST = 0.5  # seconds: less is shown as 0 s
 NOT_RECORDED = -1.0
@@ -53,10 +53,10 @@ SENTENCES = SentenceTable(
     }
 )
 SENTENCES.add_each(
-    before_said,
+    TextWithNames,
     {
-        "result-lost": "the program wrote no result of this pass",
-        "not-written": "its result could not be written",
+        "result-lost": "the program wrote no result of this pass: {said}",
+        "not-written": "its result could not be written: {said}",
     },
 )
 

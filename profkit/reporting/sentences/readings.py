@@ -5,7 +5,7 @@ from __future__ import annotations
 from profkit.analysis.metrics.catalogue import title_of
 from profkit.core.formatting import format_figures, format_quantity
 from profkit.reporting.sentences.formats import after_colon, count_of, share_text, whole_percent
-from profkit.reporting.sentences.table import Parts, Quantity, SentenceTable
+from profkit.reporting.sentences.table import Parts, Quantity, SentenceTable, TextWithNames
 
 SENTENCES = SentenceTable(
     {
@@ -63,6 +63,22 @@ SENTENCES = SentenceTable(
         ),
         "no-test-decided": "no test was decided",
     }
+)
+SENTENCES.add_each(
+    TextWithNames,
+    {
+        "never-simulated": "the simulation never executed {name}",
+        "recorded-without": "the report does not count {counters}: it was recorded without that simulation",
+        "no-counts-left": "its run, {name}, produced no counts",
+        "no-commit-here": "git knows no commit here: {said}",
+        "is-zero": "nothing to divide by: {counts} is 0",
+        "pass-finished": "the {name} pass did not measure it",
+        "ended-before": "the run ended before its {name} pass",
+        "not-asked": "the {name} pass was not requested",
+        "several-regions": (
+            "it was counted over several regions together ({names}), but the time is that of one region"
+        ),
+    },
 )
 
 
@@ -139,39 +155,14 @@ def beyond_64_bits(value: float) -> str:
     return f"{format_figures(value)} is more than a counter of 64 bits counts"
 
 
-@SENTENCES.add("never-simulated")
-def never_simulated(name: str) -> str:
-    return f"the simulation never executed {name}"
-
-
-@SENTENCES.add("recorded-without")
-def recorded_without(counters: str) -> str:
-    return f"the report does not count {counters}: it was recorded without that simulation"
-
-
 @SENTENCES.add("code-in-no-file")
 def code_in_no_file(share: float) -> str:
     return f"{whole_percent(share)} of the instructions are in code of which this machine has no file"
 
 
-@SENTENCES.add("no-counts-left")
-def no_counts_left(name: str) -> str:
-    return f"its run, {name}, produced no counts"
-
-
 @SENTENCES.add("few-iterations")
 def few_iterations(count: float, needed: float) -> str:
     return f"{count_of(count, 'iteration is', 'iterations are')} too few: at least {needed:g} are needed"
-
-
-@SENTENCES.add("no-commit-here")
-def no_commit_here(said: str) -> str:
-    return f"git knows no commit here: {said}"
-
-
-@SENTENCES.add("is-zero")
-def is_zero(counts: str) -> str:
-    return f"nothing to divide by: {counts} is 0"
 
 
 @SENTENCES.add("more-than")
@@ -199,11 +190,6 @@ def needs(metric: str, parts: Parts) -> str:
     return f"it needs {metric}{parts.because}"
 
 
-@SENTENCES.add("pass-finished")
-def pass_finished(name: str) -> str:
-    return f"the {name} pass did not measure it"
-
-
 @SENTENCES.add("kernels-not-counted")
 def kernels_not_counted(share: float) -> str:
     return f"{share_text(share)} of the GPU time is in kernels that were not counted"
@@ -224,16 +210,6 @@ def pass_interrupted(name: str, parts: Parts) -> str:
     return f"the {name} pass was interrupted{parts.because}"
 
 
-@SENTENCES.add("ended-before")
-def ended_before(name: str) -> str:
-    return f"the run ended before its {name} pass"
-
-
-@SENTENCES.add("not-asked")
-def not_asked(name: str) -> str:
-    return f"the {name} pass was not requested"
-
-
 @SENTENCES.add("not-python")
 def not_python(parts: Parts) -> str:
     return "; ".join(parts)
@@ -243,11 +219,6 @@ def not_python(parts: Parts) -> str:
 def no_interval(samples: float, processes: float) -> str:
     found = f"{count_of(samples, 'sample')} in {count_of(processes, 'process', 'processes')}"
     return f"a 95 % interval of the median cannot be computed from {found}"
-
-
-@SENTENCES.add("several-regions")
-def several_regions(names: str) -> str:
-    return f"it was counted over several regions together ({names}), but the time is that of one region"
 
 
 @SENTENCES.add("beyond-whole")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.core.formatting import format_quantity
 from profkit.reporting.sentences.formats import count_of, percent, share_text
-from profkit.reporting.sentences.table import Parts, SentenceTable
+from profkit.reporting.sentences.table import Parts, SentenceTable, TextWithNames
 
 SENTENCES = SentenceTable(
     {
@@ -38,6 +38,25 @@ SENTENCES = SentenceTable(
         ),
     }
 )
+SENTENCES.add_each(
+    TextWithNames,
+    {
+        # any report
+        "says": "{program}: {said}",
+        "told": "{name}: {message}",
+        "file-cut-off": "the file was cut off: {said}; everything before that point was read",
+        # perf
+        "event-of-user-space": "{event}: user space only, without the time in the kernel",
+        "no-python-frames": "{name} shows perf native frames only; Python functions need 3.12 or later",
+        "frame-pointers-only": (
+            "perf needs frame pointers to see Python functions in {name}, and this interpreter was built "
+            "without them: only about 1 stack in 100 reaches a Python function. With Python 3.13 stacks "
+            "are complete"
+        ),
+        "events-of": "events of {name}",
+        "events-not-known": "not available here: {names}",
+    },
+)
 
 
 # ---------------------------------------------------------------- messages
@@ -49,16 +68,6 @@ def message(text: str) -> str:
 
 
 # ---------------------------------------------------------------- any report
-
-
-@SENTENCES.add("says")
-def tool_says(program: str, said: str) -> str:
-    return f"{program}: {said}"
-
-
-@SENTENCES.add("told")
-def name_and_message(name: str, message: str) -> str:
-    return f"{name}: {message}"
 
 
 @SENTENCES.add("of")
@@ -76,11 +85,6 @@ def lines_left_out(count: float) -> str:
     return f"skipped {count_of(count, 'line')} that could not be understood"
 
 
-@SENTENCES.add("file-cut-off")
-def file_cut_off(said: str) -> str:
-    return f"the file was cut off: {said}; everything before that point was read"
-
-
 # ---------------------------------------------------------------- perf
 
 
@@ -90,11 +94,6 @@ def many_stacks(event: str, share: float) -> str:
         f"{event}: too many distinct stacks; for {share_text(share)} of the samples the inner frames "
         "are merged in the stacks (the tables are exact)"
     )
-
-
-@SENTENCES.add("event-of-user-space")
-def event_of_user_space(event: str) -> str:
-    return f"{event}: user space only, without the time in the kernel"
 
 
 @SENTENCES.add("foreign-lines")
@@ -136,30 +135,6 @@ def unstable_groups(drift: float, limit: float) -> str:
         f"unstable: the work of the counter groups differs by {share_text(drift)} (limit "
         f"{percent(limit)}), so ratios across groups are estimates"
     )
-
-
-@SENTENCES.add("no-python-frames")
-def no_python_frames(name: str) -> str:
-    return f"{name} shows perf native frames only; Python functions need 3.12 or later"
-
-
-@SENTENCES.add("frame-pointers-only")
-def frame_pointers_only(name: str) -> str:
-    return (
-        f"perf needs frame pointers to see Python functions in {name}, and this interpreter was built "
-        "without them: only about 1 stack in 100 reaches a Python function. With Python 3.13 stacks "
-        "are complete"
-    )
-
-
-@SENTENCES.add("events-of")
-def events_of(name: str) -> str:
-    return f"events of {name}"
-
-
-@SENTENCES.add("events-not-known")
-def events_not_known(names: str) -> str:
-    return f"not available here: {names}"
 
 
 # ---------------------------------------------------------------- valgrind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.core.formatting import format_figures, format_quantity
 from profkit.reporting.sentences.formats import count_of, percent
-from profkit.reporting.sentences.table import Parts, SentenceTable
+from profkit.reporting.sentences.table import Parts, SentenceTable, TextWithNames
 
 SENTENCES = SentenceTable(
     {
@@ -36,6 +36,21 @@ SENTENCES = SentenceTable(
         "trial-impure": "called again with equal arguments, the function returned another result",
     }
 )
+SENTENCES.add_each(
+    TextWithNames,
+    {
+        # notes of a run
+        "arguments-say": "its arguments contain {word}",
+        "started-by": "{name} starts it",
+        "program-holds": "{name} contains {mark}",
+        "script-names": "{name} names {word}",
+        "program-names": "its program names {word}",
+        "peaks-not-measured": "the peaks could not be measured: {said}",
+        "answer-changed": "updated after all passes: {said} instead of {message}",
+        "answer-changed-by": "updated by the later pass {name}: {said} instead of {message}",
+        "slept-all-the-time": "It only waited while it was profiled: {what}.",
+    },
+)
 
 
 # ---------------------------------------------------------------- notes of a run
@@ -49,31 +64,6 @@ def backend_chosen(name: str, parts: Parts, other: str) -> str:
 @SENTENCES.add("backend-without-device")
 def backend_without_device(name: str, parts: Parts) -> str:
     return f"backend {name}: {parts.first}, but {parts.second}"
-
-
-@SENTENCES.add("arguments-say")
-def arguments_say(word: str) -> str:
-    return f"its arguments contain {word}"
-
-
-@SENTENCES.add("started-by")
-def started_by(name: str) -> str:
-    return f"{name} starts it"
-
-
-@SENTENCES.add("program-holds")
-def program_holds(name: str, mark: str) -> str:
-    return f"{name} contains {mark}"
-
-
-@SENTENCES.add("script-names")
-def script_names(name: str, word: str) -> str:
-    return f"{name} names {word}"
-
-
-@SENTENCES.add("program-names")
-def program_names(word: str) -> str:
-    return f"its program names {word}"
 
 
 @SENTENCES.add("asked-precision")
@@ -103,29 +93,9 @@ def peaks_took_long(seconds: float) -> str:
     return f"measuring the machine's peaks took more than {seconds:.0f} s and was ended: other programs are running"
 
 
-@SENTENCES.add("peaks-not-measured")
-def peaks_not_measured(said: str) -> str:
-    return f"the peaks could not be measured: {said}"
-
-
-@SENTENCES.add("answer-changed")
-def answer_changed(said: str, message: str) -> str:
-    return f"updated after all passes: {said} instead of {message}"
-
-
-@SENTENCES.add("answer-changed-by")
-def answer_changed_by(name: str, said: str, message: str) -> str:
-    return f"updated by the later pass {name}: {said} instead of {message}"
-
-
 @SENTENCES.add("watched-and-goes-on")
 def watched_and_goes_on(pid: float, seconds: float) -> str:
     return f"Process {pid:.0f} and its children were profiled for {seconds:.1f} s; it keeps running."
-
-
-@SENTENCES.add("slept-all-the-time")
-def slept_all_the_time(what: str) -> str:
-    return f"It only waited while it was profiled: {what}."
 
 
 @SENTENCES.add("input-given")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
+from string import Formatter
 from typing import Any, TypeVar, get_type_hints
 
 from profkit.core.formatting import format_figures, format_percent, format_quantity, format_threshold, joined
@@ -213,15 +214,6 @@ def before_part(text: str) -> Sentence:
     return sentence
 
 
-def before_said(text: str) -> Sentence:
-    """Return the sentence of a text that ends in what a program said: `perf does not listen: SAID`."""
-
-    def sentence(said: str) -> str:
-        return f"{text}: {said}"
-
-    return sentence
-
-
 def at_value(text: str) -> Sentence:
     """Return the sentence of a text with the fact's value in the place of `{}`."""
 
@@ -240,9 +232,30 @@ def of_judged_value(text: str) -> Sentence:
     return sentence
 
 
+@dataclass(frozen=True)
+class TextWithNames:
+    """The sentence of a text with the fact's names in its braces, as they are: `{value}: the regression is gone`.
+
+    A sentence that writes a number, or a name in another form, is a function.
+    """
+
+    text: str
+
+    def __call__(self, **names: str) -> str:
+        """Return the text with these names."""
+        return self.text.format_map(names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names that it needs."""
+        return tuple(name for _, name, _, _ in Formatter().parse(self.text) if name)
+
+
 @cache
 def values_of(sentence: Sentence) -> tuple[tuple[str, Any, bool], ...]:
     """Return of each parameter its name, its type, and whether the fact may lack it."""
+    if isinstance(sentence, TextWithNames):
+        return tuple((name, str, False) for name in sentence.names)
     types = get_type_hints(sentence)
     parameters = signature(sentence).parameters.values()
     return tuple((p.name, types[p.name], p.default is not p.empty) for p in parameters)
