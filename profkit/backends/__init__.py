@@ -164,7 +164,6 @@ class Backend(Protocol):
     per_kernel: bool = False  # its tools count single kernels, which have readings and verdicts of their own
     host_peaks: bool = False  # what this machine's processor can do at best says something about the workload
     work: str = "function"  # what one piece of its work is called: kernel, encoder, function
-    time_concern: str = "trace"  # the summary that says where the time goes
     report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
     # Wall seconds for warm-up and samples in one process.
     sampling: Mapping[Depth, float] = {"quick": 2.0, "gate": 5.0, "standard": 5.0, "full": 30.0}

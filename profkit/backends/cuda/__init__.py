@@ -34,7 +34,6 @@ class CudaBackend(Backend):
     has_device = True
     per_kernel = True
     work = "kernel"
-    time_concern = "gpu"
     # A kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
     sampling: Mapping[Depth, float] = {"quick": 1.0, "gate": 1.0, "standard": 3.0, "full": 20.0}
     allowances: Mapping[Depth, tuple[float, float]] = {"gate": (5.0, 20.0), "standard": (5.0, 20.0)}

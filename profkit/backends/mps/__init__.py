@@ -25,7 +25,6 @@ class MpsBackend(Backend):
     name = "mps"
     has_device = True
     work = "encoder"  # a trace of Metal tells no smaller one, and no counter speaks of one alone
-    time_concern = "gpu"
     report_concerns = frozenset({"gpu", "occupancy", "bandwidth"})
     sampling: Mapping[Depth, float] = {"quick": 1.0, "gate": 1.0, "standard": 3.0, "full": 20.0}
     # Nobody has measured yet what Instruments costs.

@@ -9,12 +9,10 @@ from profkit.core.errors import Fault
 from profkit.profilers.faults import KnownFault, first_known, load_faults
 
 SUFFIX = ".nsys-rep"
-# Against a normal run of a torch workload on an H200: capturing a region added 3.5 s, most of it at the start and
-# while the report is written (nsys 2025.3). With `osrt` and the default sampling it was 98 s and 2.1 GB.
-COST = 2.0
-COST_NOTE = "tracing a torch workload of 4 s added 3.5 s on an H200 (nsys 2025.3)"
 
 
+# Against a normal run of a torch workload of 4 s on an H200: capturing a region added 3.5 s, most of it at the start
+# and while the report is written (nsys 2025.3). With `osrt` and the default sampling it was 98 s and 2.1 GB.
 def nsys_argv(
     command: Sequence[str], report: Path | str, *, marked: bool, nsys: str = "nsys", ranges: bool = True
 ) -> tuple[str, ...]:

@@ -72,8 +72,7 @@ def is_followed(program: str) -> bool:
     return not any(fnmatch(f"/{Path(program).name}", pattern) for pattern in _NOT_FOLLOWED.split(","))
 
 
-COST = 60.0
-COST_NOTE = "a numpy script of 77 ms took 60 times as long; starting torch takes about 10 times as long"
+COST = 60.0  # a numpy script of 77 ms took 60 times as long; starting torch takes about 10 times as long
 
 
 def single_thread_env() -> dict[str, str]:
