@@ -1137,6 +1137,10 @@ MASKED = "def report(t):\n    for day in sorted(t['day'].unique()):\n        row
         ("day", "numpy.ndarray", "element-wise"),
         ("chosen", "numpy.ndarray", "hot-spot"),  # an array of indices
         ("day, :", "numpy.ndarray", "hot-spot"),  # a row
+        ("'mail'][day", "pandas.DataFrame", "element-wise"),  # one cell of a column
+        ("'mail'][day", "dict", "hot-spot"),  # a list by its name
+        ("'mail'][chosen", "pandas.DataFrame", "hot-spot"),  # many cells
+        ("'mail'][3:9", "pandas.DataFrame", "hot-spot"),
     ],
 )
 def test_what_an_index_takes_of_a_table_is_told_by_its_form_and_by_types(

@@ -419,6 +419,8 @@ class _Source:
                 yield Construct("element", _dotted(base.value), base.attr)
             elif name := _dotted(base):
                 yield Construct("element", name, key)
+            elif isinstance(base, ast.Subscript) and isinstance(base.slice, ast.Constant):
+                yield Construct("element", _dotted(base.value), f"cell{key}")  # frame["name"][row]
         elif isinstance(node, ast.Call):
             yield from self._call(node, function)
 

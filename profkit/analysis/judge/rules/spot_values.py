@@ -415,12 +415,15 @@ def element_wise(document: RunDocument, spot: CodeSpot) -> Insight | None:  # no
         kind = held.type if held is not None else ""
         # `[...]` of a frame is a column, or all rows that an array chooses; of an array a part, where an array chooses.
         by = (
-            [spot.variables.get(name) for name in construct.how.strip("[]").split(",")]
+            [spot.variables.get(name) for name in construct.how.removeprefix("cell").strip("[]").split(",")]
             if "[" in construct.how
             else []
         )
-        chosen = kind.endswith("DataFrame") or any(x and x.type.startswith(_ARRAYS) for x in by)
-        several = construct.how.startswith("[") and chosen
+        cell = construct.how.startswith("cell")  # of a column, but for an array of rows
+        chosen = (kind.endswith("DataFrame") and not cell) or any(
+            x and x.type.startswith(_ARRAYS) for x in by
+        )
+        several = construct.how.startswith(("[", "cell")) and chosen
         known = (
             kind.startswith(_ARRAYS) and not several and (construct.how != "['']" or kind == "pandas.Series")
         )
