@@ -23,6 +23,7 @@ from profkit.core.types import (
     Account,
     AccountRow,
     AccountUnit,
+    Bound,
     Gpu,
     GpuLine,
     GpuOperation,
@@ -110,10 +111,10 @@ class _Group:
             if self.bound is None or seconds > self.bound[0]:
                 self.bound = seconds, row
 
-    def row(self, factor: float, needed: float | None) -> AccountRow:
+    def row(self, factor: float, needed: tuple[float, Bound] | None) -> AccountRow:
         """Return the row, of which `factor` of the kernels' time was no other's at the same moment.
 
-        `needed`: the share (0..1) of its time that its operations need at the device's peaks.
+        `needed`: the share (0..1) of its time that its operations need at the device's peaks, and the unit.
         """
         assert self.named is not None
         what = max(
@@ -125,8 +126,9 @@ class _Group:
         counted = self.least / self.counted if covered else None
         bounded = found is not None and (found.busiest or found.bound) == "tensor"
         # Tensor cores were counted at the clock that they had, which may be far below that of the data sheet.
-        known = (counted,) if bounded and counted is not None else (needed, counted)
-        share = min((value for value in known if value is not None), default=None)
+        share = counted
+        if needed is not None and (counted is None or (not bounded and needed[0] < counted)):
+            share = needed[0]
         return AccountRow(
             "kernel",
             factor * self.total,
@@ -137,6 +139,7 @@ class _Group:
             found.busiest or found.bound if found is not None and covered else None,
             counted,
             factor * share * self.total if share is not None else None,
+            needed[1] if needed is not None and share == needed[0] else None,
         )
 
 
@@ -180,20 +183,29 @@ def _parts(document: RunDocument, row: KernelRow, time: KernelTime) -> Iterator[
         yield _Part(place, operation, backward, seconds, launches)
 
 
-def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
-    """Return the share (0..1) of their time that operations need at the peaks, by file, line, name and direction."""
+def _needs(document: RunDocument) -> dict[tuple[object, ...], tuple[float, Bound]]:
+    """Return the share (0..1) of their time that operations need at the peaks, and the unit of most of it, by file,
+    line, name and direction.
+    """
     gpu = document.gpus[0] if document.gpus else None
     sums: dict[tuple[object, ...], list[float]] = {}
     for operation in document.trace.work if document.trace is not None else ():
         name = plain_operation(operation.operation)
         known = sums.setdefault(
-            (operation.file, operation.line, name, operation.backward_of is not None), [0.0, 0.0, 0.0]
+            (operation.file, operation.line, name, operation.backward_of is not None), [0.0, 0.0, 0.0, 0.0]
         )
-        least = _least_of_call(operation, gpu)
+        least, unit = _least_of_call(operation, gpu) or (None, "dram")
         known[0] += operation.seconds
-        known[1] += operation.seconds if least is not None else 0.0
-        known[2] += min(operation.seconds, operation.calls * least) if least is not None else 0.0
-    return {key: least / own for key, (total, own, least) in sums.items() if 0 < own >= _COVERED * total}
+        if least is not None:
+            needed = min(operation.seconds, operation.calls * least)
+            known[1] += operation.seconds
+            known[2] += needed
+            known[3] += needed if unit == "tensor" else 0.0
+    return {
+        key: (least / own, "tensor" if of_tensor > least / 2 else "dram")
+        for key, (total, own, least, of_tensor) in sums.items()
+        if 0 < own >= _COVERED * total
+    }
 
 
 def _lines_below(trace: GpuTrace | None) -> dict[tuple[object, ...], Place]:
@@ -252,19 +264,22 @@ _TF32 = re.compile(r"tf32|tensorop_s|nvjet_(?:sm\d+_)?s(?!m\d)", re.IGNORECASE)
 _PEAK_TYPES = {"tf32": "TF32", "fp8": "FP8"}  # where the operation has it, as the peaks are called
 
 
-def _least_of_call(operation: GpuOperation, gpu: Gpu | None) -> float | None:
-    """Return the seconds of one call at the device's peaks; None if its work, or a peak that may decide, is not
-    known.
+def _least_of_call(operation: GpuOperation, gpu: Gpu | None) -> tuple[float, Bound] | None:
+    """Return the seconds of one call at the device's peaks, and the unit; None if its work, or a peak that may decide,
+    is not known.
     """
     if gpu is None or not gpu.bandwidth or operation.bytes is None or gpu.mig or gpu.virtual is not None:
         return None
     seconds = operation.bytes / gpu.bandwidth
     if operation.unit != "tensor" or not operation.flop:
-        return seconds
+        return seconds, "dram"
     if not runs_on_tensor_cores(operation):
         return None  # that of the FMA pipes is in no data sheet's line for tensor cores
     peak = tensor_peak(gpu, _PEAK_TYPES.get(operation.type or "") or operand_type(operation.kernel))
-    return max(seconds, operation.flop / peak) if peak is not None else None
+    if peak is None:
+        return None
+    computing = operation.flop / peak
+    return (computing, "tensor") if computing > seconds else (seconds, "dram")
 
 
 def runs_on_tensor_cores(operation: GpuOperation) -> bool:

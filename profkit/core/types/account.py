@@ -30,8 +30,9 @@ class AccountRow:
     """One part of a step: its seconds, and the least that the hardware allows for what it does.
 
     `what` is the operation with its shapes, a kernel's short name, a kind of copy, or what a place of the host
-    calls. `busy` is how near (0..1) the busiest unit, `limit`, is to its peak. `estimated`: the seconds were
-    divided among rows by the shares that another run showed.
+    calls. `busy` is how near (0..1) the busiest unit, `limit`, is to its peak. `needs` is the unit that `least` is of,
+    where that follows from shapes. `estimated`: the seconds were divided among rows by the shares that another run
+    showed.
     """
 
     kind: AccountRowKind
@@ -43,6 +44,7 @@ class AccountRow:
     limit: Bound | None = None
     busy: float | None = None
     least: float | None = None  # seconds; None: not known
+    needs: Bound | None = None  # "tensor" or "dram"; None: the counted work at its own unit's peak
     # `busy` of the data sheet's peak, where the clock makes over 5 % of a difference.
     of_sheet: float | None = None
     estimated: bool = False

@@ -177,10 +177,7 @@ def not_decoded(share: float, name: str) -> str:
 
 @SENTENCES.add("compiled-not-decoded")
 def compiled_not_decoded(share: float) -> str:
-    return (
-        f"{share_text(share)} of the instructions were not decoded, most of them in code without a "
-        "file (just-in-time code)"
-    )
+    return f"{share_text(share)} of the instructions were not decoded, most of them in code that no file was found for"
 
 
 @SENTENCES.add("counts-per-iteration")

@@ -205,7 +205,7 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     rest = [f"{len(group)} {_outcome(word)}" for word, group in by_word.items() if group and word != worst]
     parts += [", ".join(rest)] if rest else []
     if inner:
-        parts.append(f"{plural(len(inner), 'miss', 'misses')} in single kernels or functions alone")
+        parts.append(f"{plural(len(inner), 'miss', 'misses')} in single {inner[0].scope.kind}s alone")
     reason = joined(*between("; ", (part for part in parts)))
     if worst is None:
         return (Label(Status.UNKNOWN, "no target on the whole run"), reason) if inner else (None, "")

@@ -156,7 +156,11 @@ def _rows(document: RunDocument, account: Account) -> tuple[Block, ...]:
             "time", lambda row: row.seconds, "s", meaning="~: divided by what another run showed", text=_time
         ),
         Column("place", lambda row: "everything else" if row.kind == "rest" else row_place(row, folder)),
-        Column("limit", row_limit, meaning="the busiest unit, in % of its peak"),
+        Column(
+            "limit",
+            row_limit,
+            meaning="the unit of the time at the limit, and which part of the row's time that is",
+        ),
         Column(
             "at limit",
             _at_limit,
@@ -417,9 +421,10 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
     """
     if row.kind != "host" or row.library is not None:
         below = where_text(replace(row.below, function=None), folder)
+        busy = soft(_busiest_beside(row))
         if not below:
-            return row_what(row)
-        return joined_spans(row_what(row, _WITH_BELOW - len(below)), soft(f" in {below}"))
+            return joined_spans(row_what(row), busy)
+        return joined_spans(row_what(row, _WITH_BELOW - len(below)), soft(f" in {below}"), busy)
     spots = (spot for spot in document.hot_spots if (spot.where, spot.kind) == (row.where, row.does))
     spot = next(spots, None)
     if spot is None:
@@ -466,12 +471,31 @@ def _of_one(spot: CodeSpot, repeats: int) -> CodeSpot:
 
 
 def row_limit(row: AccountRow) -> str:
-    """Return the busiest unit, `tensor 97 %`; for idle time of the device `host` where its place is known."""
+    """Return the unit of a row's time at its limit, and the share of its time that this is: `tensor 97 %`.
+
+    For idle time of the device it is `host`, where its place is known.
+    """
     if row.kind == "idle":
         return "host" if row.where.file is not None else ""
-    if row.limit is None or row.busy is None:
+    unit = row.needs or row.limit
+    if unit is None or (row.busy is None and row.needs is None):
         return _BOUND_TO.get(row.does, "") if row.does is not None else ""
-    return f"{_SHORT.get(row.limit, bottleneck_title(row.limit))} {100 * row.busy:.0f} %"
+    share = row.least / row.seconds if row.least is not None and row.seconds > 0 else row.busy or 0.0
+    percent = f"{100 * share:.0f}" if share >= _LEAST_SHOWN else "<1"
+    return f"{_SHORT.get(unit, bottleneck_title(unit))} {percent} %"
+
+
+_LEAST_SHOWN = 0.005  # of a unit's peak
+_UNLIKE = 0.05  # of a unit's peak
+
+
+def _busiest_beside(row: AccountRow) -> str:
+    """Return `; L1 is at 94 %` where the busiest unit does more than the row's limit says; empty elsewhere."""
+    if row.kind != "kernel" or row.limit is None or row.busy is None or row.least is None or row.seconds <= 0:
+        return ""
+    if row.busy - row.least / row.seconds < _UNLIKE:
+        return ""
+    return f"; {_SHORT.get(row.limit, bottleneck_title(row.limit))} is at {100 * row.busy:.0f} %"
 
 
 def _clock(account: Account) -> str | None:
