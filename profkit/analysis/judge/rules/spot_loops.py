@@ -46,6 +46,7 @@ PART_OF_CALLS = 4  # where the pass that counts calls gave up early: so much few
 SHORT = 20e-3  # seconds of a prediction: a longer one is work, and no overhead
 SMALL_MESSAGES = 512  # bytes
 MAX_LAYERS = 8  # functions of the program between a loop and a place
+REPEATED_LINE = 3  # executions of a line that makes a large array: each of them takes long
 TIMES_AS_LARGE, BEYOND_CACHES = 4, 8e6  # times the size of the arrays that an array is made of; bytes
 TRANSFERS_OF_A_MESSAGE = 4  # a length and a body each way, at least, in each of two processes
 
@@ -443,7 +444,7 @@ def all_pairs(document: RunDocument, spot: CodeSpot) -> Insight | None:
 def _operations_at(document: RunDocument, spot: CodeSpot) -> tuple[NumpyOperation, ...]:
     """Return the operations of NumPy in a line, by the largest shapes that were sampled."""
     counted = count_of(document, spot.where.file, spot.where.line)
-    if counted is None or spot.code is None or not spot.code.statement or counted.executions < SEVERAL:
+    if counted is None or spot.code is None or not spot.code.statement or counted.executions < REPEATED_LINE:
         return ()
     return numpy_operations(spot.code.statement, forms_of(counted, max)) or ()
 

@@ -683,6 +683,12 @@ def test_an_array_of_all_pairs_that_is_summed_up_is_said_once(
         assert "64.5 MiB" in one.title
 
 
+@pytest.mark.parametrize(("times", "said"), [(6, 1), (2, 0)])
+def test_an_array_of_all_pairs_is_said_of_the_few_passes_of_a_clustering(times: int, said: int) -> None:
+    document = paired(PAIRS, (11000, 32), (24, 32), times)
+    assert len([spot for spot in document.hot_spots if all_pairs(document, spot) is not None]) == said
+
+
 ITEM = """class Rows:
     def __getitem__(self, index):
         row = [x / 3 for x in self.rows[index]]
