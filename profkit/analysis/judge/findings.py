@@ -19,6 +19,7 @@ from profkit.analysis.judge.rules import (
     RULES,
     gpu_host,
     gpu_lines,
+    gpu_noted,
     spot_waits,
     spots,
 )
@@ -124,7 +125,7 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     alone = gpu_lines.largest_kernel(run)
     if alone is not None and _says_more(alone, ranked):
         ranked = [alone, *ranked]
-    first = "growing-memory" if gpu_lines.fills_memory_soon(run) else ""
+    first = "growing-memory" if gpu_noted.fills_memory_soon(run) else ""
     return _whole_program_first(run, sorted(ranked, key=lambda insight: insight.rule != first))
 
 

@@ -21,12 +21,14 @@ from profkit.analysis.judge.rules import (
     spot_waits,
 )
 from profkit.analysis.judge.rules.gpu import calls as gpu_calls
+from profkit.analysis.judge.rules.gpu import elementwise as gpu_elementwise
 from profkit.analysis.judge.rules.gpu import host as gpu_host
 from profkit.analysis.judge.rules.gpu import latency as gpu_latency
 from profkit.analysis.judge.rules.gpu import libraries as gpu_libraries
 from profkit.analysis.judge.rules.gpu import lines as gpu_lines
 from profkit.analysis.judge.rules.gpu import memory as gpu_memory
 from profkit.analysis.judge.rules.gpu import models as gpu_models
+from profkit.analysis.judge.rules.gpu import noted as gpu_noted
 from profkit.analysis.judge.rules.gpu import streams as gpu_streams
 from profkit.analysis.judge.rules.gpu import timeline as gpu_timeline
 from profkit.analysis.judge.rules.gpu import units as gpu_units
@@ -92,9 +94,9 @@ RULES: tuple[Rule, ...] = (
         about="counters",
         explains=("simd-utilization",),
     ),
-    Rule("out-of-memory", gpu_lines.memory_is_full, of_host=True, about="end"),
-    Rule("padded-batches", gpu_lines.padded_batches, of_host=True, about="cause", includes_kernels=True),
-    Rule("debug-checks", gpu_lines.debug_checks, of_host=True, about="cause", explains=("gpu-busy",)),
+    Rule("out-of-memory", gpu_noted.memory_is_full, of_host=True, about="end"),
+    Rule("padded-batches", gpu_noted.padded_batches, of_host=True, about="cause", includes_kernels=True),
+    Rule("debug-checks", gpu_noted.debug_checks, of_host=True, about="cause", explains=("gpu-busy",)),
     Rule(
         "graphs-captured-again",
         gpu_calls.graphs_captured_again,
@@ -147,10 +149,10 @@ RULES: tuple[Rule, ...] = (
         explains=("gpu-busy",),
     ),
     Rule("device-sync", gpu_lines.device_sync, of_host=True, about="waiting", explains=("gpu-busy",)),
-    Rule("graph-breaks", gpu_lines.graph_breaks, about="cause", explains=("gpu-busy",)),
-    Rule("recompilations", gpu_lines.recompilations, traceless=True),
-    Rule("autotuned-again", gpu_lines.autotuned_again, traceless=True),
-    Rule("growing-memory", gpu_lines.growing_device_memory, of_host=True, traceless=True),
+    Rule("graph-breaks", gpu_noted.graph_breaks, about="cause", explains=("gpu-busy",)),
+    Rule("recompilations", gpu_noted.recompilations, traceless=True),
+    Rule("autotuned-again", gpu_noted.autotuned_again, traceless=True),
+    Rule("growing-memory", gpu_noted.growing_device_memory, of_host=True, traceless=True),
     Rule("written-out-attention", gpu_lines.written_out_attention, includes=("device-copies",)),
     Rule("recomputed-sequence", gpu_models.recomputed_sequence, about="cause"),
     Rule("repeated-results", gpu_libraries.repeated_results),
@@ -194,8 +196,8 @@ RULES: tuple[Rule, ...] = (
     Rule("sorting", gpu_calls.sorting),
     Rule("fft-length", gpu_calls.fft_lengths),
     Rule("device-copies", gpu_calls.device_copies),
-    Rule("unfused-operations", gpu_timeline.unfused_operations),
-    Rule("repeated-conversions", gpu_timeline.repeated_conversions),
+    Rule("unfused-operations", gpu_elementwise.unfused_operations),
+    Rule("repeated-conversions", gpu_elementwise.repeated_conversions),
     Rule("debug-build", gpu_units.debug_build),
     Rule("slow-fp64", gpu_units.slow_fp64),
     Rule("double-precision", gpu_units.double_precision),

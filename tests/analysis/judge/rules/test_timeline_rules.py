@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profkit.analysis.judge.findings import find_insights
-from profkit.analysis.judge.rules.gpu.timeline import fusible_part
+from profkit.analysis.judge.rules.gpu.elementwise import fusible_part
 from profkit.analysis.judge.words import words
 from profkit.core.types import (
     ApiCall,
