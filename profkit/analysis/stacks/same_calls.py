@@ -197,6 +197,8 @@ def stays(
     places: list[str] = []
     given, local = parameters_of(function), stores_in(function) if function is not None else set()
     changes = changed_in([function], facts) if function is not None and not is_text else set[str]()
+    if "self" in changes and _stay_in_methods(value, facts):
+        changes.discard("self")  # a method of its own is called, which does not change them
     for part in ast.walk(value):
         name = dotted(part)
         if not name or (isinstance(part, ast.Attribute) and name in facts.replaced):
@@ -216,6 +218,20 @@ def stays(
                 return None
             places += found
     return tuple(dict.fromkeys(places))
+
+
+def _stay_in_methods(value: ast.AST, facts: FileFacts) -> bool:
+    """Return whether no method of the file but constructors may change the attributes of an expression's own object."""
+    attributes = {name for part in ast.walk(value) if (name := dotted(part)).startswith("self.")}
+    methods = [
+        node
+        for node in ast.walk(facts.tree)
+        if isinstance(node, FUNCTIONS) and node.name not in _CONSTRUCTORS
+    ]
+    return bool(attributes) and not attributes & changed_in(methods, facts)
+
+
+_CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "setUp")
 
 
 def _gives_the_same(call: ast.Call, facts: FileFacts, *, is_text: bool) -> bool:

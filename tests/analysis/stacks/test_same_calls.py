@@ -75,6 +75,31 @@ def test_a_matrix_is_the_same_where_nothing_changes_it(body: str, expected: list
     assert [how for _, how in found(SOLVE + body, "# here", "same-matrix")] == expected
 
 
+PLATE = """import numpy as np
+from scipy.sparse.linalg import spsolve
+class Plate:
+    def __init__(self, n):
+        self.matrix = assemble(n)
+    def source(self, t):
+        {source}
+    def advance(self, t):
+        self.temp = spsolve(self.matrix, self.temp + self.source(t))  # here
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("return np.exp(t)", True),
+        ("self.matrix[0] = t", False),
+        ("self.matrix = assemble(t)", False),
+        ("fill(self.matrix)", False),
+    ],
+)
+def test_the_matrix_of_an_object_stays_where_none_of_its_methods_changes_it(source: str, said: bool) -> None:
+    assert bool(found(PLATE.format(source=source), "# here", "same-matrix")) == said
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -210,6 +210,37 @@ def test_a_server_in_the_same_program_does_not_hide_that_its_only_client_asks_on
         assert "_ask" in [frame.f_code.co_name for frame in frames]
 
 
+LIBRARY = "import asyncio\nasync def start(self):\n    await asyncio.sleep(0.3)\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "alone"), [("/venv/aiohttp/web_protocol.py", True), ("/app/jobs.py", False)]
+)
+def test_a_connection_that_a_librarys_server_answers_does_not_count_beside_its_only_client(
+    file: str, alone: bool
+) -> None:
+    names: dict[str, Any] = {}
+    exec(compile(LIBRARY, file, "exec"), names)
+
+    async def run(loops: list[asyncio.AbstractEventLoop]) -> None:
+        answers = asyncio.ensure_future(names["start"](None))
+        loops.append(asyncio.get_running_loop())
+        reader = asyncio.StreamReader()
+        asyncio.get_running_loop().call_later(0.2, reader.feed_eof)
+        await reader.readline()
+        await answers
+
+    loops: list[asyncio.AbstractEventLoop] = []
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(asyncio.run, run(loops))
+        while not loops:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        _, told = awaited_frames(WeakSet(asyncio.all_tasks(loops[0])))
+        result.result()
+    assert told == alone
+
+
 class _Record(NamedTuple):
     state: object
     reward: float

@@ -322,7 +322,9 @@ def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None
     """Return a model that gets a batch of a single item in each iteration, if no item needs the result of another."""
     under = spot.under
     least = MIN_CALLS // PART_OF_CALLS if spot.partial else MIN_CALLS
-    if spot.code is None or under is None or (under.calls or 0) < least:
+    if spot.code is None or under is None:
+        return None
+    if (under.calls or 0) < least and not (spot.partial and _items_of_loop(spot) >= MIN_CALLS):
         return None
     # If the batch is made in a function, a loop must call that function with its items.
     items = spot.caller_code.find("of-item") if spot.caller_code is not None else ()
@@ -344,6 +346,20 @@ def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None
         spot.share * (1 - 1 / (under.calls or 1)),
         change=words("calls-in-loop.batch", "host"),
     )
+
+
+def _items_of_loop(spot: CodeSpot) -> int:
+    """Return how many items a loop goes through, by the length of what it goes through; 0 where it was not seen.
+
+    An array has its length in elements, and so has each of its rows.
+    """
+    for construct in spot.code.find("item") if spot.code is not None else ():
+        whole, item = spot.variables.get(construct.how), spot.variables.get(construct.name)
+        if whole is not None and whole.type in ("list", "tuple"):
+            return whole.length or 0
+        if whole is not None and item is not None and whole.type.startswith(item.type) and item.length:
+            return (whole.length or 0) // item.length
+    return 0
 
 
 _CONVERTS = ("torch.tensor", "torch.as_tensor", "numpy.array", "numpy.asarray")

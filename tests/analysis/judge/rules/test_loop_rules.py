@@ -314,6 +314,24 @@ def test_a_model_that_is_called_for_one_item_at_a_time_is_said_where_no_item_nee
 
 
 @pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ({"rows": Variable("numpy.ndarray", 3780), "row": Variable("numpy.ndarray", 9)}, True),
+        ({"rows": Variable("numpy.ndarray", 270), "row": Variable("numpy.ndarray", 9)}, False),
+        ({"rows": Variable("list", 420)}, True),
+        ({}, False),
+    ],
+)
+def test_the_length_of_what_a_loop_goes_through_proves_how_often_a_model_is_called(
+    held: dict[str, Variable], said: bool
+) -> None:
+    body = "def report(rows):\n    for row in rows:\n        found.append(model.predict([row]))\n"
+    under = replace(SCIKIT, calls=9, seconds_per_call=None)
+    spot = replace(spot_at(body, 3, under=under, variables=held), partial=True)
+    assert (prediction_for_each(documents.empty(), spot) is not None) == said
+
+
+@pytest.mark.parametrize(
     ("calls", "partial", "said"), [(52, True, True), (52, False, False), (20, True, False)]
 )
 def test_fewer_calls_of_a_model_prove_as_much_where_their_count_gave_up_early(

@@ -1,5 +1,5 @@
-"""Rules on the timeline: copies that the device waits for, launches that come too late, pauses of the host; and of several
-devices what nothing hides, and who waits for whom."""
+"""Rules on the timeline: copies that the device waits for, launches that come too late, pauses of the host; and of
+several devices what nothing hides, and who waits for whom."""
 
 from __future__ import annotations
 

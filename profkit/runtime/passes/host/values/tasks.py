@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 
 MAX_TASKS = 256
 MAX_SERVED = 32  # tasks that are looked at one by one: with more, nobody asks one thing at a time
-_READER, _WRITER, _STREAMS = "StreamReader", "StreamWriter", "/asyncio/streams.py"
+_READER, _WRITER = "StreamReader", "StreamWriter"
+# Where a client waits for an answer, and where servers of libraries answer a connection.
+_STREAMS = ("/asyncio/streams.py", "/aiohttp/streams.py")
+_SERVERS = (
+    "/aiohttp/web_protocol.py",
+    "/uvicorn/protocols/http/h11_impl.py",
+    "/uvicorn/protocols/http/httptools_impl.py",
+)
 
 
 def awaited_frames(
@@ -60,15 +67,17 @@ def awaited_frames(
 
 
 def _reads_stream(frames: list[FrameType]) -> bool:
-    """Return whether a task waits for an answer on a connection of asyncio's streams."""
+    """Return whether a task waits for an answer on a connection of asyncio's streams, or of aiohttp's."""
     return bool(frames) and frames[-1].f_code.co_filename.replace("\\", "/").endswith(_STREAMS)
 
 
 def _serves(frames: list[FrameType]) -> bool:
-    """Return whether a task answers one connection of a server that asyncio's streams started.
+    """Return whether a task answers one connection of a server, of a library or one that asyncio's streams started.
 
-    Its coroutine was called with the two streams, and the transport of such a connection belongs to a server.
+    Of the second the coroutine was called with the two streams, and the transport of that connection is a server's.
     """
+    if frames and frames[0].f_code.co_filename.replace("\\", "/").endswith(_SERVERS):
+        return True
     if not frames or keeps_locals(frames[0].f_code):
         return False
     code, known = frames[0].f_code, frames[0].f_locals
