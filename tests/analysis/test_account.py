@@ -724,6 +724,7 @@ def test_iterations_that_grow_are_said_with_what_the_first_and_the_last_take() -
     [
         (), (1.0,) * 8, (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.4, 1.5), (1.0, 2.0, 5.0, 6.0, 2.5, 3.0, 7.0, 8.0),
         (0.0,) * 8, GROWING[::-1],
+        (63.8, 40.0, 60.0, 60.0, 70.0, 70.0, 82.0, 77.2),  # a healthy program, of which an eighth was short by chance
     ],
 )  # fmt: skip
 def test_iterations_that_do_not_grow_all_along_are_not_said_to(parts: tuple[float, ...]) -> None:

@@ -86,7 +86,8 @@ def growth_of(found: Sequence[RepeatedLoop]) -> LoopGrowth | None:
         # Other programs make one eighth or another longer: quarters are steadier.
         quarters = [sum(parts[n : n + 2]) for n in range(0, len(parts), 2)]
         grows = mean > 0 and all(after >= STEADY * before for before, after in pairwise(quarters))
-        if grows and quarters[-1] >= GROWS * quarters[0]:
+        # What is shown are the first and the last eighth: they have to say the same.
+        if grows and quarters[-1] >= GROWS * quarters[0] and parts[-1] >= GROWS * parts[0]:
             scale = loop.seconds / loop.count.executions / mean  # the pass that counts slows them down
             return LoopGrowth(loop.place, loop.count.executions, parts[0] * scale, parts[-1] * scale)
     return None
