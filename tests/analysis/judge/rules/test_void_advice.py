@@ -126,6 +126,17 @@ def test_a_semaphore_that_nobody_waits_for_does_not_run_tasks_at_the_same_time(
     assert (found is not None and found.rule == "sequential-waits") == said
 
 
+@pytest.mark.parametrize(("head", "said"), [("for order in ", False), ("total = ", True)])
+def test_a_query_that_a_loop_goes_through_is_asked_once_for_all_of_it(head: str, said: bool) -> None:
+    """Of an export with its relation loaded: 3,001 objects were made, and not as many queries."""
+    text = f"def report(session):\n    while rows:\n        {head}session.scalars(query){':' if not said else ''}\n"
+    text += "            show(order)\n" * (not said)
+    under = Beneath("new_instance", "sqlalchemy", 3001, 80e-6)
+    spot = spot_at(text, 3, kind="library", under=under, calls=3001)
+    found = calls_in_loop(documents.empty(), spot)
+    assert (found is not None) == said
+
+
 @pytest.mark.parametrize(("seconds", "rule"), [(2.7, "slow-statements"), (0.02, "calls-in-loop")])
 def test_a_statement_is_slow_by_cprofile_where_only_a_part_of_the_calls_was_sampled(
     seconds: float, rule: str

@@ -63,6 +63,12 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         # The counted function does not query itself; it is called by the one that does.
         in_loop = spot.code is not None and spot.code.loop is not None
         calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
+        if spot.code is not None and re.match(
+            rf"(?:async )?for\b.*\bin\b.*{last_name(query)}\(", spot.code.text
+        ):
+            calls = (
+                spot.executions or 0
+            )  # asked once for all that the loop goes through; what makes an item is counted
     if query is None or calls < MIN_CALLS or _writes_sql(spot):
         return None
     if under is None and "." not in query and spot.kind == "python":
