@@ -324,7 +324,8 @@ def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None
     least = MIN_CALLS // PART_OF_CALLS if spot.partial else MIN_CALLS
     if spot.code is None or under is None:
         return None
-    if (under.calls or 0) < least and not (spot.partial and _items_of_loop(spot) >= MIN_CALLS):
+    through = _items_of_loop(spot) if spot.partial or not under.calls else 0
+    if (under.calls or 0) < least and through < MIN_CALLS:
         return None
     # If the batch is made in a function, a loop must call that function with its items.
     items = spot.caller_code.find("of-item") if spot.caller_code is not None else ()
@@ -343,7 +344,7 @@ def prediction_for_each(document: RunDocument, spot: CodeSpot) -> Insight | None
         "calls-in-loop",
         "Give the model many items at once: each call has a batch of only one",
         calls_text(spot),
-        spot.share * (1 - 1 / (under.calls or 1)),
+        spot.share * (1 - 1 / max(under.calls or 1, through)),
         change=words("calls-in-loop.batch", "host"),
     )
 

@@ -326,9 +326,14 @@ def test_the_length_of_what_a_loop_goes_through_proves_how_often_a_model_is_call
     held: dict[str, Variable], said: bool
 ) -> None:
     body = "def report(rows):\n    for row in rows:\n        found.append(model.predict([row]))\n"
-    under = replace(SCIKIT, calls=9, seconds_per_call=None)
-    spot = replace(spot_at(body, 3, under=under, variables=held), partial=True)
-    assert (prediction_for_each(documents.empty(), spot) is not None) == said
+    for calls in (9, None):
+        under = replace(SCIKIT, calls=calls, seconds_per_call=None)
+        spot = replace(spot_at(body, 3, under=under, variables=held), partial=True)
+        found = prediction_for_each(documents.empty(), spot)
+        assert (found is not None) == said
+        if found is not None:
+            assert found.gain is not None
+            assert found.gain.at_most == pytest.approx(spot.share, rel=0.01)
 
 
 @pytest.mark.parametrize(
