@@ -102,6 +102,39 @@ def test_a_write_that_torch_does_not_count_is_seen_in_the_elements() -> None:
     assert again(step) == {}
 
 
+@pytest.mark.parametrize("way", ["data", "out", "overload"])
+def test_a_write_to_a_part_is_seen_though_torch_does_not_count_it(way: str) -> None:
+    def step() -> None:
+        functional.linear(CONTEXT, weight)
+        if way == "data":
+            weight.data[5] += 1.0
+        elif way == "out":
+            torch.add(weight[5:6], 1.0, out=weight[5:6])
+        else:
+            torch.ops.aten.add_.Tensor(weight[5], 1.0)
+
+    with torch.inference_mode(way != "data"), Calls() as calls:
+        weight = torch.nn.Parameter(torch.randn(SIZE, SIZE), requires_grad=way == "data")
+        for _ in range(6):
+            step()
+    assert [row.again for (name, _), row in calls.results._rows.items() if name == "linear"] == [0]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_is_made_of_running_means_is_another_once_they_were_updated(training: bool) -> None:
+    images, means, deviations = torch.randn(2, 4, 128, 128), torch.zeros(4), torch.ones(4)
+
+    def step() -> None:
+        functional.batch_norm(images[:, :, :1], means, deviations, training=training)
+        functional.batch_norm(images, means, deviations)
+
+    with Calls() as calls:
+        for _ in range(6):
+            step()
+    again = [row.again for (name, _), row in calls.results._rows.items() if name == "batch_norm"]
+    assert again == ([0] if training else [5])
+
+
 @pytest.mark.parametrize(("training", "found"), [(True, False), (False, True)])
 def test_a_dropout_comes_again_where_it_drops_nothing_alone(training: bool, found: bool) -> None:
     def step() -> None:

@@ -59,9 +59,9 @@ class RepeatedResults:
         self._torch, self._device = torch, device
         self._kinds = (torch.Tensor, torch.nn.Parameter)  # none of a subclass, which may be anything
         # id -> a tensor, its version and address, its number, and the row that it was counted in
-        self._tensors: dict[int, tuple[weakref.ref[Any], int, int, int, Row | None]] = {}
+        self._tensors: dict[int, tuple[weakref.ref[Any], tuple[int, int], int, int, Row | None]] = {}
         self._seen: set[int] = set()
-        self._writes: dict[int, int] = {}  # address of memory that inference mode wrote to -> how often
+        self._writes: dict[int, int] = {}  # address of memory -> how many calls wrote to it
         self._fresh = self._looks = 0
         self._rows: dict[tuple[str, str], Row] = {}
         self.calls = self.again = 0  # of large results on the device
@@ -70,6 +70,15 @@ class RepeatedResults:
         self, function: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> int | None:
         """Return the number of what a call is about to return; None: it is a result of its own."""
+        try:
+            return self._made_of(function, name, args, kwargs)
+        finally:
+            if _writes(name) or _writes_otherwise(function, name, args, kwargs):
+                self._count_writes((*args, *kwargs.values()))
+
+    def _made_of(
+        self, function: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> int | None:
         if any(part in name for part in _CHANCE) or _drops(name, args, kwargs):
             return None
         parts = self._parts((args, tuple(sorted(kwargs.items()))))
@@ -117,11 +126,24 @@ class RepeatedResults:
         self._tensors[id(tensor)] = weakref.ref(tensor), self._version(tensor), tensor.data_ptr(), number, row
         return number
 
-    def _version(self, tensor: Any) -> int:
-        """Return how often a tensor's memory was written to. In inference mode torch does not count it."""
-        if tensor.is_inference():
-            return self._writes.get(tensor.untyped_storage().data_ptr(), 0)
-        return int(tensor._version)
+    def _version(self, tensor: Any) -> tuple[int, int]:
+        """Return how often a tensor was written to: as torch counts, and by calls seen here to its memory.
+
+        torch counts nothing in inference mode, and what is written to `x.data` not for `x`.
+        """
+        counted = 0 if tensor.is_inference() else int(tensor._version)
+        return counted, self._writes.get(tensor.untyped_storage().data_ptr(), 0) if self._writes else 0
+
+    def _count_writes(self, values: Sequence[Any]) -> None:
+        """Count a write to the memory of each tensor that a call may write to."""
+        for value in values:
+            if isinstance(value, (tuple, list)):
+                self._count_writes(value)
+            elif self._is_plain(value):
+                if len(self._writes) > MOST_NUMBERS:
+                    self._writes, self._tensors = {}, {}
+                memory = value.untyped_storage().data_ptr()
+                self._writes[memory] = self._writes.get(memory, 0) + 1
 
     def note(self, number: int | None, name: str, args: Sequence[Any], result: Any, line: str) -> None:
         """Give a number to what a call returned, and count it for its line if it is large."""
@@ -163,9 +185,6 @@ class RepeatedResults:
             if isinstance(value, (tuple, list)):
                 self._note_writes(value)
             elif type(value) in self._kinds:
-                if value.is_inference():
-                    memory = value.untyped_storage().data_ptr()
-                    self._writes[memory] = self._writes.get(memory, 0) + 1
                 known = self._tensors.pop(id(value), None)
                 if known is not None and known[4] is not None:
                     known[4].spoilt = True
@@ -222,6 +241,18 @@ def _writes(name: str) -> bool:
             name.startswith("__i") and name not in ("__index__", "__int__", "__invert__")
         )
     return name.endswith("_")
+
+
+def _writes_otherwise(function: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a call writes to what it is given though its name does not tell: as `out`, in place, to running
+    means in training, or as the schema of an operator says (`add_.Tensor`, one of the program's own).
+    """
+    if kwargs.get("out") is not None or kwargs.get("inplace"):
+        return True
+    if "batch_norm" in name and kwargs.get("training", args[5] if len(args) > 5 else False):
+        return True
+    schema = getattr(function, "_schema", None)
+    return bool(getattr(schema, "is_mutable", False))
 
 
 def _drops(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
