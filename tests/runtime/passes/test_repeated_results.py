@@ -135,6 +135,22 @@ def test_what_is_made_of_running_means_is_another_once_they_were_updated(trainin
     assert again == ([0] if training else [5])
 
 
+def test_a_write_to_a_small_part_that_torch_does_not_count_is_seen_in_the_sum() -> None:
+    numbers = np.ones((SIZE, SIZE), np.float32)
+    shared = torch.from_numpy(numbers)
+
+    def step() -> None:
+        functional.linear(CONTEXT, shared)
+        numbers[5] += 1.0
+
+    assert again(step) == {}
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.bfloat16, torch.float64, torch.complex64])
+def test_results_of_every_type_of_number_are_compared(kind: torch.dtype) -> None:
+    assert "to" in again(lambda: CONTEXT.to(kind))
+
+
 @pytest.mark.parametrize(("training", "found"), [(True, False), (False, True)])
 def test_a_dropout_comes_again_where_it_drops_nothing_alone(training: bool, found: bool) -> None:
     def step() -> None:

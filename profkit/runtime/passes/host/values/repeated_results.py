@@ -3,7 +3,7 @@
 Each tensor that a call returns gets a number, made of the function and of the numbers of what it was given. A tensor of
 unknown origin has one of its own for as long as it lives and nobody writes to it. So a number that comes again is a
 result that was there before, without a look at any content. Writes that torch does not count (a kernel of the
-program's own) would be missed: some results that come again are compared, by a few of their elements.
+program's own) would be missed: some results that come again are compared, by a few elements and the sum of all bits.
 
 No tensor is kept alive, and none gets an attribute, which would be saved with it.
 """
@@ -38,6 +38,7 @@ _CHANCE = (
 )  # fmt: skip
 # What makes a tensor to write to: that it is made again is meant.
 _BUFFERS = ("zeros", "ones", "full", "clone", "new_", "tensor", "contiguous")
+_BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}  # bytes of an element -> an integer of the same
 _SCALARS = frozenset((int, float, bool, str, bytes, type(None), type(...), complex))
 
 
@@ -205,7 +206,9 @@ class RepeatedResults:
             row.samples[number] = sample
 
     def _some_elements(self, tensor: Any) -> str | None:
-        """Return a few elements of a result; None while a graph is captured, which must not wait."""
+        """Return a few elements of a result and the sum of all its bits; None while a graph is captured, which must
+        not wait. The sum is one of integers, whose order does not matter.
+        """
         if tensor.is_cuda and self._torch.cuda.is_current_stream_capturing():
             return None
         last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -215,7 +218,11 @@ class RepeatedResults:
             step = max(1, last // FEW)
             few = self._torch.as_strided(tensor.detach(), (FEW,), (step,), tensor.storage_offset())
             self._looks += 1
-            return repr(few.tolist())
+            whole = (
+                self._torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor.detach()
+            )
+            bits = whole.view(getattr(self._torch, _BITS[whole.element_size()]))
+            return repr((few.tolist(), bits.sum(dtype=self._torch.int64).item()))
 
     def rows(self, place: Callable[[str], tuple[str, int, str]]) -> list[list[object]]:
         """Return the lines most of whose large results came again and were equal where they were compared: file, line
