@@ -151,6 +151,20 @@ def test_results_of_every_type_of_number_are_compared(kind: torch.dtype) -> None
     assert "to" in again(lambda: CONTEXT.to(kind))
 
 
+def test_writes_that_torch_does_not_count_are_seen_after_a_warm_up_that_repeats_itself() -> None:
+    numbers, done = np.ones((SIZE, SIZE), np.float32), 0
+    shared = torch.from_numpy(numbers)
+
+    def step() -> None:
+        nonlocal done
+        functional.linear(CONTEXT, shared)
+        done += 1
+        if done > 6:
+            numbers[:] += 1.0
+
+    assert again(step, times=30) == {}
+
+
 @pytest.mark.parametrize(("training", "found"), [(True, False), (False, True)])
 def test_a_dropout_comes_again_where_it_drops_nothing_alone(training: bool, found: bool) -> None:
     def step() -> None:

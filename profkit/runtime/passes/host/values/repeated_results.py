@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 LARGE = 1 << 16  # elements of a result: below, the launch takes the time
 FEW = 16  # elements of a result that are compared
-COMPARISONS = 2  # of one line's results
+COMPARISONS = 2  # of one line's results, at first; a warm-up may repeat itself, so that later ones follow
+RARER = 4  # how many times as often its results have to come again until the next
 MOST_LOOKS, FIRST_LOOKS = (
     160,
     100,
@@ -45,10 +46,11 @@ _SCALARS = frozenset((int, float, bool, str, bytes, type(None), type(...), compl
 class Row:
     """What one function of torch, called by one line, was seen to return."""
 
-    __slots__ = ("again", "calls", "compared", "samples", "spoilt")
+    __slots__ = ("again", "calls", "compared", "compared_at", "samples", "spoilt")
 
     def __init__(self) -> None:
         self.calls = self.again = self.compared = 0
+        self.compared_at = 0  # how many had come again at the last comparison
         self.spoilt = False  # the same number had other elements, or a result was written to
         self.samples: dict[int, str] = {}  # number of a result -> some of its elements
 
@@ -192,7 +194,9 @@ class RepeatedResults:
 
     def _compare(self, number: int, tensor: Any, row: Row, *, again: bool) -> None:
         """Compare some elements of a result with those of the time before: of one number for each line."""
-        if row.spoilt or row.compared >= COMPARISONS or self._looks >= (MOST_LOOKS if again else FIRST_LOOKS):
+        if row.spoilt or self._looks >= (MOST_LOOKS if again else FIRST_LOOKS):
+            return
+        if row.compared >= COMPARISONS and row.again < RARER * row.compared_at:
             return
         known = row.samples.get(number)
         # What the second call returned may never come again, or once alone.
@@ -201,6 +205,7 @@ class RepeatedResults:
         sample = self._some_elements(tensor)
         if sample is not None and known is not None:
             row.compared += 1
+            row.compared_at = row.again
             row.spoilt = sample != known
         elif sample is not None:
             row.samples[number] = sample
