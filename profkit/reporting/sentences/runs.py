@@ -144,7 +144,7 @@ def trial_allocator(share: float) -> str:
 @SENTENCES.add("trial-page-faults")
 def trial_page_faults(share: float, times: float) -> str:
     return (
-        f"the kernel took {percent(share)} of the processor time, and the program got {times:.0f} times its peak "
+        f"the kernel took {percent(share)} of the processor time, and the program got {times:.0f} x its peak "
         "memory in new pages: it gives memory back, and asks for it again"
     )
 

@@ -99,7 +99,7 @@ def test_allocation_is_tried_by_the_page_faults_of_the_plain_run(
         (found,) = experiments(document)
         assert found.share == pytest.approx(0.55)
         assert "the kernel took 55 %" in fact_text(found.because)
-        assert "38 times its peak memory" in fact_text(found.because)
+        assert "38 x its peak memory" in fact_text(found.because)
 
 
 def test_a_function_is_memoised_where_its_arguments_repeat() -> None:

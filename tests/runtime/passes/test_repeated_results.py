@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
-from torch.nn import functional
 
 from profkit.runtime.passes.host.values import repeated_results
 from profkit.runtime.passes.host.values.repeated_results import QuietRepeats, RepeatedResults
+
+np, torch = pytest.importorskip("numpy"), pytest.importorskip("torch")
+functional = torch.nn.functional
 
 SIZE = 256  # of a square matrix, whose elements are as many as a large result has
 

@@ -77,6 +77,8 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         )
     if last_name(query) == "open" and _differs(spot, "open"):
         return None  # files that are all different: each has to be opened
+    if _asks_others_the_same(spot, last_name(query)):
+        return None
     loop = f"; called from {spot.caller}" if spot.caller else ""
     each = _seconds_of_embedded(document, spot)
     computes = spot.kind in ("python", "library")
@@ -115,6 +117,13 @@ def calls_in_loop(document: RunDocument, spot: CodeSpot) -> Insight | None:
         spot.share * (1 - 1 / calls),
         change=words(f"calls-in-loop{'.file' if same else '.queries' if queries else ''}", "host"),
     )
+
+
+def _asks_others_the_same(spot: CodeSpot, name: str) -> bool:
+    """Return whether a line asks what differs with the item the same question: each is a database of its own."""
+    text = spot.code.text if spot.code is not None else ""
+    constant = re.search(rf"\.{name}\(\s*([\"'])[^\"']*\1\s*\)", text)
+    return constant is not None and _differs(spot, name)
 
 
 def _differs(spot: CodeSpot, name: str) -> bool:

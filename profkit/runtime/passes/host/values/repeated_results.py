@@ -43,7 +43,7 @@ _BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}  # bytes of an element 
 _SCALARS = frozenset((int, float, bool, str, bytes, type(None), type(...), complex))
 
 
-class Row:
+class LineResults:
     """What one function of torch, called by one line, was seen to return."""
 
     __slots__ = ("again", "calls", "compared", "compared_at", "samples", "spoilt")
@@ -62,11 +62,11 @@ class RepeatedResults:
         self._torch, self._device = torch, device
         self._kinds = (torch.Tensor, torch.nn.Parameter)  # none of a subclass, which may be anything
         # id -> a tensor, its version and address, its number, and the row that it was counted in
-        self._tensors: dict[int, tuple[weakref.ref[Any], tuple[int, int], int, int, Row | None]] = {}
+        self._tensors: dict[int, tuple[weakref.ref[Any], tuple[int, int], int, int, LineResults | None]] = {}
         self._seen: set[int] = set()
         self._writes: dict[int, int] = {}  # address of memory -> how many calls wrote to it
         self._fresh = self._looks = 0
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str], LineResults] = {}
         self.calls = self.again = 0  # of large results on the device
 
     def number_of(
@@ -123,7 +123,7 @@ class RepeatedResults:
         self._fresh += 1
         return self._note(tensor, hash(("fresh", self._fresh)))
 
-    def _note(self, tensor: Any, number: int, row: Row | None = None) -> int:
+    def _note(self, tensor: Any, number: int, row: LineResults | None = None) -> int:
         if len(self._tensors) > MOST_NUMBERS:
             self._tensors = {key: one for key, one in self._tensors.items() if one[0]() is not None}
         self._tensors[id(tensor)] = weakref.ref(tensor), self._version(tensor), tensor.data_ptr(), number, row
@@ -159,7 +159,7 @@ class RepeatedResults:
                 continue
             row = None
             if at == 0 and not written and self._is_counted(tensor, name):
-                row = self._rows.setdefault((line, name), Row())
+                row = self._rows.setdefault((line, name), LineResults())
                 row.calls += 1
                 self.calls += 1
             if number is None:
@@ -192,7 +192,7 @@ class RepeatedResults:
                 if known is not None and known[4] is not None:
                     known[4].spoilt = True
 
-    def _compare(self, number: int, tensor: Any, row: Row, *, again: bool) -> None:
+    def _compare(self, number: int, tensor: Any, row: LineResults, *, again: bool) -> None:
         """Compare some elements of a result with those of the time before: of one number for each line."""
         if row.spoilt or self._looks >= (MOST_LOOKS if again else FIRST_LOOKS):
             return
