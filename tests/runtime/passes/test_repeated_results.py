@@ -183,11 +183,23 @@ def test_a_dropout_comes_again_where_it_drops_nothing_alone(training: bool, foun
         lambda: functional.linear(CONTEXT, WEIGHT).add_(1.0),
         lambda: functional.linear(CONTEXT[:8], WEIGHT),
         lambda: torch.bernoulli(CONTEXT.sigmoid()),
+        lambda: torch._standard_gamma(CONTEXT.abs()),
     ],
-    ids=["by chance", "by chance in place", "a buffer", "a copy", "written to", "small", "of chances"],
+    ids=[
+        "by chance",
+        "by chance in place",
+        "a buffer",
+        "a copy",
+        "written to",
+        "small",
+        "of chances",
+        "of a gamma",
+    ],
 )
 def test_what_is_made_anew_or_to_be_written_to_does_not_come_again(step: Callable[[], object]) -> None:
-    assert not {"linear", "randn", "normal_", "zeros", "clone", "bernoulli", "add_"} & set(again(step))
+    assert not {"linear", "randn", "normal_", "zeros", "clone", "bernoulli", "add_", "_standard_gamma"} & set(
+        again(step)
+    )
 
 
 def test_a_tensor_that_takes_the_place_of_one_that_is_gone_is_another() -> None:

@@ -115,7 +115,7 @@ def repeated_results(run: RunEvidence) -> Iterator[Insight]:
     most = max(lines, key=lambda line: line.kernel_seconds)
     functions = {(line.file, line.function) for line in lines}
     here = place_of_line(most)
-    others = sorted({line.line for line in lines if line is not most})
+    others = {line.line for line in lines} - {most.line}
     yield insight_at(
         "repeated-results",
         "Compute this once, and keep the result: it is made again of the same tensors",

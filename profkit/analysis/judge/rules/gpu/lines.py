@@ -31,7 +31,7 @@ MIN_SHARE = 0.03  # of the time: less is not worth a change
 PROGRAM = "the time of the program"
 WHOLE = 0.98  # of a run: with less of it recorded, counts are estimates
 READ_SECONDS = (
-    20e-6  # of the host for a number that PyTorch reads, beside the wait: the operation and its Python code
+    20e-6  # of the host for a number that PyTorch reads, beside the wait: its operation and Python code
 )
 MIN_WAITS, MIN_PER_REPETITION = 10, 0.5  # waits at a line: in all, and for each repetition
 SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can

@@ -22,10 +22,8 @@ LARGE = 1 << 16  # elements of a result: below, the launch takes the time
 FEW = 16  # elements of a result that are compared
 COMPARISONS = 2  # of one line's results, at first; a warm-up may repeat itself, so that later ones follow
 RARER = 4  # how many times as often its results have to come again until the next
-MOST_LOOKS, FIRST_LOOKS = (
-    160,
-    100,
-)  # at results of all lines: each waits for the device; and at those not yet seen again
+# Looks at results of all lines, each of which waits for the device; and those at results that have not come again.
+MOST_LOOKS, FIRST_LOOKS = 160, 100
 MOST_NUMBERS = 200_000
 MOST_PARTS = 256  # of a list that is given: a longer one holds data
 MOST_ERRORS = 20
@@ -35,7 +33,7 @@ TAKEN = (1, 4, 16)  # and which of the results that came again
 # Parts of names of functions whose result is not made of what they are given.
 _CHANCE = (
     "rand", "normal", "bernoulli", "multinomial", "uniform", "exponential", "geometric", "cauchy", "poisson", "empty",
-    "gumbel", "rrelu", "lstm", "gru", "rnn",
+    "gumbel", "rrelu", "lstm", "gru", "rnn", "binomial", "dirichlet", "_gamma", "fractional",
 )  # fmt: skip
 # What makes a tensor to write to: that it is made again is meant.
 _BUFFERS = ("zeros", "ones", "full", "clone", "new_", "tensor", "contiguous")
@@ -99,9 +97,8 @@ class RepeatedResults:
             return None if None in parts else parts
         if isinstance(value, slice):
             return self._parts(("slice", value.start, value.stop, value.step))
-        if kind.__module__ == "torch" and not isinstance(
-            value, self._kinds
-        ):  # a type, a device, a layout, a memory format
+        # A type, a device, a layout, a memory format.
+        if kind.__module__ == "torch" and not isinstance(value, self._kinds):
             return kind.__name__, str(value)
         return None
 
